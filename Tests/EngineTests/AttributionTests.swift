@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The process that the journal names for a step")
 struct AttributionTests {
-    /// A journal subject for a step by the first thread of this process, or by an earlier process with the same number.
+    /// The subject of a journal entry: a step by a thread with the number of this process's first thread, at a given time.
     private final class Subject: JournalSubject {
         let attribution: Attribution
         init(at moment: Instant, noted: (process: Int32, program: [UInt8])? = nil) {
@@ -34,7 +34,7 @@ struct AttributionTests {
 
     @Test("the journal names no program if the thread's number was given to a later thread")
     func aLaterThreadWithTheNumberIsNotNamed() throws {
-        // At this time the machine started, and this process did not exist yet.
+        // The machine started at this time, and this process did not exist yet. So the number belonged to an earlier process.
         let actor = try #require(try Self.actor(of: Subject(at: Instant(nanoseconds: 0))))
         #expect(actor.pid == getpid())
         #expect(actor.program.isEmpty)

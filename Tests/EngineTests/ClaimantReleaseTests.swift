@@ -6,7 +6,8 @@ import Testing
 
 import func TestSupport.eventually
 
-/// The engine releases a claimant only after it has released its lock, because the claimant's `deinit` may call the engine.
+/// When the engine drops a claimant, it does not hold its lock. The `deinit` of the claimant may call the engine, which takes
+/// the lock.
 @Suite struct ClaimantReleaseTests {
     private static let write = Access.write(.updating)
 
@@ -26,13 +27,13 @@ import func TestSupport.eventually
         let ends = CallCounter()
         let holder = StandInClaimant("holder", 1, purpose: "holder")
         let held = stage.claim(.aware, (Self.write, 1), by: holder)
-        // This claim is refused when its wait runs out.
+        // This claim is refused when its time to wait is over.
         stage.claim(.aware, (Self.write, 1), by: curious(stage, 2, ends))
         // This claim is withdrawn.
         stage.engine.withdraw(stage.claim(.aware, (Self.write, 1), by: curious(stage, 3, ends)))
         // This claim is ended.
         stage.engine.end(stage.claim(.aware, (Self.write, 2), by: curious(stage, 4, ends)))
-        // This claim is transferred to another claimant object.
+        // This claim gets another claimant object in place of its first.
         let replaced = stage.claim(.aware, (Self.write, 3), by: curious(stage, 5, ends))
         stage.engine.replaceClaimant(of: replaced, by: holder)
         // This claim is refused before its decision handler is set.
@@ -49,7 +50,7 @@ import func TestSupport.eventually
         stage.engine.onDecision(quiet) { _ in }
         stage.engine.end(replaced)
         stage.engine.end(held)
-        // The journal still refers to the claimants until so many new entries have replaced the old entries.
+        // Entries of the journal refer to the claimants. After so many new entries, the journal has dropped all these entries.
         for _ in 0..<Journal.capacity {
             stage.engine.end(stage.claim(.handle, (.read(), 9), by: holder))
         }

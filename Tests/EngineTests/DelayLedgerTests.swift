@@ -26,7 +26,7 @@ struct DelayLedgerTests {
         let last = TimeSpan(nanoseconds: DelayLedger.period.nanoseconds - 1)
         #expect(ledger.isSpent(account, at: start + last))
         #expect(!ledger.isSpent(account, at: start + DelayLedger.period))
-        // The next hour begins with a delay of zero, so 59 s do not use up the allowance.
+        // After an hour the count begins with 0. The allowance is 60 s, so a delay of 59 s does not use it up.
         charge(account, 3600, 3659)
         #expect(!ledger.isSpent(account, at: start + .seconds(3660)))
     }
@@ -46,7 +46,7 @@ struct DelayLedgerTests {
         "all guests together may delay a user four times as long as a single guest"
     )
     func allGuestsTogetherMayDelayFourTimesAsLong() {
-        // Each guest has its own user number, and uses half of its allowance.
+        // Each of eight guests uses half of its own allowance. Together they use up the allowance of all guests.
         for number in 0..<8 as Range<UInt64> {
             let other = DelayLedger.Account(of: UInt32(100 + number), delaying: 1)
             #expect(!ledger.isSpent(other, at: start + .seconds(30 * number)))
@@ -56,7 +56,8 @@ struct DelayLedgerTests {
         #expect(ledger.isSpent(DelayLedger.Account(of: 200, delaying: 1), at: then))
         #expect(!ledger.isSpent(DelayLedger.Account(of: 200, delaying: 0), at: then))
         #expect(ledger.sums(at: then).map(\.delayed) == [1] && ledger.sums(at: then).map(\.guest) == [nil])
-        // Very many guests delay each other. Still the ledger keeps the sum of the delays for the owner and for root.
+        // Very many pairs of guests delay each other, and the ledger drops some of their entries. It never drops the sums for
+        // the owner and for root.
         charge(DelayLedger.Account(of: 100, delaying: 0), 0, 240)
         for number in 0..<UInt32(2 * DelayLedger.most) {
             charge(DelayLedger.Account(of: 1000 + number, delaying: 5000 + number), 0, 300)

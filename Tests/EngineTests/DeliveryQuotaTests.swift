@@ -7,9 +7,9 @@ import func TestSupport.eventually
 
 @testable import CoordinationEngine
 
-/// Checks the limits on messages to presenters that do not read their messages, or whose program runs as a guest.
+/// Checks the limits on messages to two kinds of presenters: those that do not read their messages, and those of a guest.
 @Suite struct DeliveryQuotaTests {
-    /// A folder in which programs make files, and its presenters.
+    /// A folder in which programs change files, and presenters that show the folder.
     private struct Folder {
         let stage: EngineHarness
         let item = ItemID(10)
@@ -19,7 +19,7 @@ import func TestSupport.eventually
             stage.engine.place(item, DirectoryInfo(in: nil))
         }
 
-        /// Makes the files, each by another program, so that the event of a file is sent when the next file is made.
+        /// Changes the files, each by two programs. The second change makes the arbiter send the notice of the first.
         func fill(_ numbers: ClosedRange<UInt64>) {
             for number in numbers {
                 let party = Party(process: ProcessID(number: Int32(number), started: 1), ancestors: [])
@@ -49,7 +49,7 @@ import func TestSupport.eventually
         let shown = folder.present(64, in: mailbox)
         folder.fill(1...200)
         #expect(mailbox.isPaused)
-        // The two messages wake the connection only once.
+        // Many messages have arrived. Only the first wakes the connection, because the mailbox was empty before it.
         #expect(wakes.load(ordering: .relaxed) == 1)
         let taken = mailbox.take().count
         #expect(taken > Mailbox.most && taken < Mailbox.most + 64 * 4)
@@ -77,7 +77,7 @@ import func TestSupport.eventually
         }
         #expect(heard <= DeliveryQuota.allowance + 64)
         #expect(others.take().count > 150)
-        // A presenter of the guest that registers while the guest's share is used up gets no messages either.
+        // While the guest's share is used up, a new presenter of the guest also gets no messages.
         let late = folder.present(1, in: guests, guest: 7)
         folder.fill(201...210)
         #expect(guests.take().isEmpty)
@@ -110,7 +110,8 @@ import func TestSupport.eventually
         #expect(heard > DeliveryQuota.allowance / 2 && heard <= DeliveryQuota.allowance + 128)
         #expect(others.take().count > 300)
         let late = present(guests, 7)
-        // The writer waits only for the other user's presenter. For the guest's presenter, contents are preserved.
+        // The writer waits only for the presenter of the other user. The guest's presenters are not asked, so contents are
+        // preserved for them.
         let vi = StandInClaimant("vi", 900)
         let claim = stage.claim(.handle, (.write(.updating), 30), by: vi)
         let isAsked = guests.take().contains { if case .request = $0.content { true } else { false } }
@@ -125,7 +126,7 @@ import func TestSupport.eventually
             !stage.engine.withState { $0.itemQuota.isSpent(7) }
         }
         try eventually(within: .seconds(10), "the news") {
-            // Events of access sessions that continued may come before this notice.
+            // Before the notices that changes were missed, there can be notices of access sessions that had not ended.
             guests.take().map(\.presenter).suffix(shown.count) == shown[...]
         }
         stage.engine.remove(shown + [late, other])
@@ -144,7 +145,7 @@ import func TestSupport.eventually
         #expect(quota.isSpent(7) && !quota.isSpent(8) && !quota.isSpent(nil))
         quota.renew(7)
         #expect(!quota.isSpent(7))
-        // Messages of the period before are not counted.
+        // When a new period begins, the messages of the period before no longer count.
         #expect(quota.charge(8, DeliveryQuota.allowance, at: start) == nil)
         #expect(quota.charge(8, DeliveryQuota.allowance, at: start + DeliveryQuota.period) == nil)
     }

@@ -14,7 +14,7 @@ import func TestSupport.eventually
     private static let write = Access.write(.updating)
     private static let (owner, guest): (UInt32, UInt32) = (8, 7)
 
-    /// A program of the given user that always continues to read.
+    /// A program of the given user. When the engine observes it, it seems to have read further each time.
     private final class UserProgram: Claimant {
         let program: StandInClaimant
         let user: UInt32
@@ -67,7 +67,7 @@ import func TestSupport.eventually
     )
     func aGuestsReaderIsSuspendedAfterTheAllowance() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
-        // The guest reads two files. The allowance is the sum over all files.
+        // The guest reads two files. The delays by both files together use up the allowance.
         for item: UInt64 in [1, 2] {
             let cat = StandInClaimant("cat", Int32(100 + item))
             let reading = Self.claim(stage, .read(), item, by: UserProgram(cat, of: Self.guest), cat)
@@ -85,8 +85,7 @@ import func TestSupport.eventually
             (Self.guest, true, Self.owner), (Self.guest, false, Self.guest), (Self.guest, false, 9),
             (Self.owner, false, Self.guest), (0, false, Self.owner), (1, false, Self.owner),
         ]
-        // None of these pairs of users has used up its allowance. All pairs wait at the same time, so that the test takes only
-        // 400 ms.
+        // No pair of these users has used up its allowance. All pairs wait at the same time, so the test takes only 400 ms.
         let waits = spared.enumerated().map { number, who -> (ClaimID, ClaimID, StandInClaimant) in
             let (cat, vi) = (
                 StandInClaimant("cat", Int32(300 + number)), StandInClaimant("vi", Int32(400 + number))
@@ -115,15 +114,15 @@ import func TestSupport.eventually
         let reading = Self.claim(stage, .read(), 1, by: UserProgram(cat, of: Self.guest), cat)
         let leaving = Self.claim(stage, Self.write, 1, by: UserProgram(first, of: Self.owner), first)
         #expect(!first.isGranted)
-        // The thread that writes this line has just seen that the allowance is used up. The writer withdraws before this thread
-        // continues.
+        // The log line is written by the thread that has found the allowance used up. Before this thread suspends the reader,
+        // the writer withdraws.
         let engine = stage.engine
         stage.log.atEach { line in if line.contains("within an hour") { engine.withdraw(leaving) } }
         try eventually(within: .seconds(10), "the first writer's end") {
             !stage.engine.snapshot(of: nil).claims.contains { $0.claim == leaving }
         }
         let writing = Self.claim(stage, Self.write, 1, by: UserProgram(second, of: Self.owner), second)
-        // If the reader were not suspended, it could hold the file for half a minute.
+        // The reader must be suspended now. Otherwise the second writer would wait up to half a minute.
         try eventually(within: .seconds(10), "the second writer") { second.isGranted }
         stage.engine.end(writing)
         stage.engine.end(reading)
@@ -141,7 +140,7 @@ import func TestSupport.eventually
             let vi = StandInClaimant("vi", Int32(200 + item))
             let writing = Self.claim(stage, Self.write, item, by: UserProgram(vi, of: Self.owner), vi)
             #expect(!vi.isGranted)
-            // The presenter's full time to answer is half a minute.
+            // Without the shorter time, the presenter could delay the writer for half a minute before it must answer.
             try eventually(
                 within: .seconds(10), "the writer of \(item)"
             ) { vi.isGranted }
@@ -183,12 +182,13 @@ import func TestSupport.eventually
             let left = try deadline(of: mailboxes[item]).left
             #expect(item < 3 ? left > .milliseconds(250) : left <= .milliseconds(250), "\(item): \(left)")
             try eventually(within: .seconds(10), "the writer of \(item)") { vi.isGranted }
-            // The presenter did not answer, so contents that may belong to its unsaved work are preserved.
+            // The presenter did not answer. Its unsaved changes may be based on the old contents, so the contents are
+            // preserved.
             guard case .granted(let grant) = vi.decision else { return }
             #expect(grant.unanswered == [presenters[item]])
             stage.engine.end(claim)
         }
-        // When any presenter of the guest answers, all its presenters get the full time again.
+        // As soon as one presenter of the guest answers, all presenters of the guest get the full time for their next answers.
         let (fourth, vi) = try write(4)
         let asked = try deadline(of: mailboxes[4])
         #expect(asked.left <= .milliseconds(250))
@@ -212,7 +212,7 @@ import func TestSupport.eventually
         var claims = (0..<1100).map { _ in
             Self.claim(stage, .read(), 1, by: UserProgram(own, of: Self.guest), own)
         }
-        // The guest's claims that wait for one presenter are charged together, as a single wait.
+        // All these claims of the guest wait for one presenter. Their delay is charged once, and not once for each claim.
         #expect(stage.engine.withState { $0.answersChargedAt.count } == 1)
         let waiting = stage.engine.withState { $0.arbiter.waiting(forGuest: Self.guest) }
         #expect(waiting.map(\.user) == [Self.guest])
@@ -264,7 +264,7 @@ import func TestSupport.eventually
     }
 }
 
-/// Counts the readings of a position, from one.
+/// Counts how many times a file position is read.
 private final class PositionCounter: Sendable {
     private let last = LogLines()
     func next() -> Int64 {

@@ -10,7 +10,7 @@ enum EngineTestThreads {
     static let workers = Result { () throws(Errno) in try WorkerPool(threads: 2) }
 }
 
-/// An engine whose programs and documents are stand-ins, and the lines of its log.
+/// An engine with stand-ins for its programs and documents, and the lines of its log.
 struct EngineHarness {
     let engine: Engine
     let log = LogLines()
@@ -23,7 +23,7 @@ struct EngineHarness {
             log: { [log] line in log.append(line) })
     }
 
-    /// Makes a claim for a stand-in. The stand-in stores the decision on a claim that waits.
+    /// Makes a claim for a stand-in. If the claim waits, the stand-in stores the decision that the engine sends later.
     @discardableResult
     func claim(
         _ nature: ClaimRequest.Nature, _ accesses: (Access, UInt64)..., by actor: StandInClaimant,
@@ -37,7 +37,7 @@ struct EngineHarness {
         actor.set(accesses)
         switch engine.claim(request, by: actor) {
         case .granted(let grant): actor.decide(.granted(grant))
-        // The reference is weak, so that a test notices when the engine releases the stand-in.
+        // The reference is weak. So a test can check that the stand-in is released when the engine drops it.
         case .waiting: engine.onDecision(id) { [weak actor] in actor?.decide($0) }
         }
         return id
@@ -63,12 +63,13 @@ final class LogLines: Sendable {
         state.withLock { $0.append(line) }
         hook.withLock { $0 }(line)
     }
-    /// Sets a closure that runs for each line of the log, on the logging thread, before this thread continues.
+    /// Sets a closure that is called for each line of the log. It runs on the thread that writes the line, before the thread
+    /// goes on.
     func atEach(_ body: @escaping @Sendable (String) -> Void) { hook.withLock { $0 = body } }
     var all: [String] { state.withLock { $0 } }
 }
 
-/// A stand-in for a program: it has a name, a number, and files named after their items.
+/// A stand-in for a program. It has a name and a process number, and each of its files has the name of its item.
 final class StandInClaimant: Claimant {
     let party: Party
     private let state = Mutex<(accesses: [(Access, UInt64)], decision: Engine.Decision?)>(([], nil))

@@ -82,7 +82,7 @@ import func TestSupport.eventually
                 IntentReport(.write(.forMoving), StandInClaimant.name(of: 1)),
                 IntentReport(.write(.forReplacing), StandInClaimant.name(of: 2)),
             ])
-        // One claim has two items. The explanation names the item that both claims want.
+        // One of the two claims has two items. The explanation contains the item that both claims need.
         #expect(stage.reasons(of: waits) == ["reader (32) waits for mover (31), which is replacing file2"])
         stage.engine.end(held)
         stage.engine.end(waits)

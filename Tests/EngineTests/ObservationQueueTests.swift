@@ -78,7 +78,7 @@ import func TestSupport.eventually
         #expect(Self.numbers(observations.takeDue()) == [6, 7, 9])
     }
 
-    /// A program whose file can be observed only after the test has allowed it.
+    /// A program with a file that cannot be observed. An observation waits until the test calls `release`.
     private final class HungReader: Claimant {
         let program: StandInClaimant
         let opener: UInt32?
@@ -137,7 +137,7 @@ import func TestSupport.eventually
         let released = Released()
         defer { released.release() }
         var claims: [ClaimID] = []
-        // The guest's programs wait for each other. Such waits are not charged to the guest.
+        // Each writer of the guest waits for a reader of the guest. A guest's delay of itself is not charged.
         for number in 0..<40 as Range<UInt64> {
             let reader = HungReader(
                 StandInClaimant("cat", Int32(100 + number), of: Self.guest), of: Self.guest, on: pool,
@@ -153,7 +153,7 @@ import func TestSupport.eventually
         let writer = StandInClaimant("vi", 91, of: 8)
         claims += Self.contest(stage, 1, by: reader, writer)
         try eventually(within: .seconds(10), "the other user's writer") { writer.isGranted }
-        // Readers of another file system are observed although the first file system does not answer.
+        // The first file system does not answer. The engine still observes readers of another file system.
         let free = Released()
         free.release()
         let elsewhere = HungReader(

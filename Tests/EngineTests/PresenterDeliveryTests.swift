@@ -6,7 +6,8 @@ import Testing
 
 import func TestSupport.eventually
 
-/// Checks the engine's messages to presenters: for batches, for directories, and for presenters whose item does not exist yet.
+/// Checks the engine's messages to presenters: for batches, for directories, and for presenters of an item that does not exist
+/// yet.
 @Suite struct PresenterDeliveryTests {
     private static let write = Access.write(.updating)
 
@@ -22,7 +23,7 @@ import func TestSupport.eventually
         #expect(reasons.count == 1)
         #expect(
             reasons.first?.hasPrefix("sync (31) waits for nvim (640) to relinquish file1, asked 0.") == true)
-        // A batch holds no item, so no claim waits for it.
+        // A batch holds no item, so this claim does not wait for the batch.
         let cat = StandInClaimant("cat", 32)
         let read = stage.claim(.handle, (.read(), 2), by: cat)
         #expect(cat.isGranted)
@@ -81,7 +82,7 @@ import func TestSupport.eventually
         #expect(stage.engine.snapshot(of: nil).claims.map(\.claim) == [held])
         let (isGranted, id) = claim(3)
         #expect(isGranted && stage.engine.isGranted(id))
-        // None of the failed attempts blocks a later claim.
+        // The attempts that failed have left no claim that could block this one.
         stage.engine.end(held)
         let cat = StandInClaimant("cat", 32)
         let read = stage.claim(.handle, (.read(), 2), by: cat)
@@ -105,7 +106,7 @@ import func TestSupport.eventually
         #expect(next.isGranted)
         #expect(isGranted == stage.engine.isGranted(request.claim))
         for claim in [request.claim, read] { stage.engine.end(claim) }
-        // No earlier claim blocks this claim.
+        // The claims of the test have ended, so this claim does not wait.
         let last = StandInClaimant("tar", 33)
         stage.engine.end(stage.claim(.handle, (Self.write, 2), by: last))
         #expect(last.isGranted)
@@ -116,7 +117,7 @@ import func TestSupport.eventually
     func aClaimAnsweredAtOnceIsGranted() throws {
         let stage = try EngineHarness()
         let answering = Mutex<(mailbox: Mailbox?, presenter: PresenterID?)>((nil, nil))
-        // The presenter answers on the claiming thread. If it answered on a thread of its own, the order would be random.
+        // The presenter answers on the thread that makes the claim, so the answer always comes before the call returns.
         let mailbox = Mailbox {
             let (mailbox, presenter) = answering.withLock { $0 }
             for case .request(let question, _, _, _) in mailbox?.take().map(\.content) ?? [] {
@@ -185,7 +186,7 @@ import func TestSupport.eventually
         stage.engine.end(claim)
         stage.engine.remove(presenter)
         #expect(document.releases == 1)
-        // The presenter was removed before this document exists.
+        // When this document is shown, its presenter was already removed. So the document must be released.
         let late = StandInDocument(ItemID(1))
         stage.engine.show(late, by: presenter)
         #expect(late.releases == 1)

@@ -8,7 +8,7 @@ import Testing
 struct LockWaitingTests {
     private static let margin = Duration.seconds(10)
 
-    /// Two open file descriptions of one unnamed file. Each description has its own lock on the file.
+    /// Two open file descriptions of one file without a name. Each can lock the file for itself.
     private final class Pair: Sendable {
         private let first: OwnedDescriptor
         private let second: OwnedDescriptor
@@ -62,7 +62,7 @@ struct LockWaitingTests {
     func aLockReleasedDuringTheWaitIsTaken() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())
-        // When the closure is called, the wait for the lock has begun.
+        // The closure is called when the wait for the lock has begun.
         let isTaken = try pair.lockSecond(within: .seconds(60)) {
             pair.unlockFirst()
             return false

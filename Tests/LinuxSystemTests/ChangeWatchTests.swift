@@ -23,7 +23,7 @@ struct ChangeWatchTests {
             #expect(try told(by: watch, number) == ["moved": [.vanished]])
             mkdir(folder["directory"], 0o700)
             #expect(try told(by: watch, number) == ["directory": [.appeared, .directory]])
-            // This call changes the watched directory itself, so its event has no name.
+            // This call changes the watched directory itself and no entry of it. So the event contains no name.
             chmod(folder.path, 0o750)
             #expect(try told(by: watch, number) == ["": [.attributes, .directory]])
             close(open(folder["directory"], O_RDONLY | O_DIRECTORY))
@@ -121,7 +121,8 @@ struct ChangeWatchTests {
             mkdir(folder["inner"], 0o700)
             chmod(folder.path, 0o750)
             let handle = try directory.persistentHandle()
-            // Other programs may change the same file system, so only changes of the test's directory are compared.
+            // The watch also reports changes that other programs make in the same file system. Only changes in the test's
+            // directory count.
             let ours = try changes(of: watch).changes.filter { $0.directory == .handle(handle) }
             #expect(ours.allSatisfy { $0.process == getpid() })
             #expect(
@@ -132,7 +133,7 @@ struct ChangeWatchTests {
         }
     }
 
-    /// All changes that can be read from the watch now.
+    /// Reads all changes that the watch has recorded so far.
     private func changes(of watch: ChangeWatch) throws -> ChangeWatch.Changes {
         var all = try watch.read()
         while watch.wait(until: 0) {
@@ -179,7 +180,7 @@ private struct Folder {
 
     func descriptor() throws -> OwnedDescriptor { try OwnedDescriptor.openDirectory(at: path) }
 
-    /// Makes a file, or overwrites it.
+    /// Makes a file with the text. If the file exists, overwrites it.
     func write(_ name: String, _ text: String) throws {
         let file = open(self[name], O_WRONLY | O_CREAT, 0o600)
         try #require(file >= 0)

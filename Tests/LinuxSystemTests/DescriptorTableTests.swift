@@ -19,7 +19,7 @@ struct DescriptorTableTests {
         let found = try size()
         #expect(found >= wanted)
         #expect(fcntl(CInt(wanted - 1), F_GETFD) == -1)
-        // The table already has room for a descriptor.
+        // The table has room for more descriptors, so this call does nothing.
         try DescriptorTable.reserve(1)
         #expect(try size() == found)
     }

@@ -9,7 +9,7 @@ import Testing
         let descriptor = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         try #require(descriptor >= 0)
         var stream = try DirectoryStream(reading: OwnedDescriptor(adopting: descriptor))
-        // The stream has read nothing yet. Its descriptor is now replaced by a descriptor of /dev/null, which is no directory.
+        // The stream has not read any entry yet. Its descriptor is replaced by one of /dev/null, which is no directory.
         let other = open("/dev/null", O_RDONLY | O_CLOEXEC)
         try #require(dup2(other, descriptor) == descriptor)
         close(other)

@@ -5,9 +5,10 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// Root removes exactly the mount that it checked, even if a user renames directories meanwhile.
+/// Root checks a mount and then removes it. It must remove this mount and no other, even if a user renames directories in
+/// between.
 @Suite(.enabled(if: geteuid() == 0), .serialized) struct UnmountingTests {
-    /// Two mounts of a user with equal entries: `a/mount` and `b/mount`.
+    /// Two mounts of one user, at `a/mount` and `b/mount`. The user can exchange the directories `a` and `b`.
     private struct Stage {
         let place: String
         let mount: MountEntry
@@ -37,7 +38,7 @@ import Testing
             }
         }
 
-        /// The sources of the mounts that still exist.
+        /// The sources of those mounts of the test that still exist.
         var left: [String] {
             get throws {
                 let inside = Array((place + "/").utf8)

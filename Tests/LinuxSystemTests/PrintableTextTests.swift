@@ -2,7 +2,7 @@
 import LinuxSystem
 import Testing
 
-/// Checks how text from another user is printed, so that it cannot control the terminal.
+/// Checks how text from another user is printed. Control characters in the text must not reach the terminal.
 @Suite struct ShownTextTests {
     @Test(
         "Control characters, line ends and characters that change the text direction are escaped",

@@ -96,7 +96,7 @@ import Testing
         #expect(readSmallFile(file) == nil)
     }
 
-    /// A file of the given size. Its pieces all differ, so that a piece at a wrong place is noticed.
+    /// Makes a file of the given size. No two pieces of it are equal, so a piece at a wrong place is noticed.
     private static func file(of size: Int) throws -> String {
         var template = Array("/tmp/truce-file-XXXXXX".utf8CString)
         let descriptor = mkstemp(&template)

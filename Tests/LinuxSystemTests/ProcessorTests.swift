@@ -12,8 +12,8 @@ struct ProcessorTests {
         let after = Atomic<Int>(0)
     }
 
-    /// Starts a thread and makes it change its processor. The thread may run on one processor only, or on all processors of
-    /// this process.
+    /// Starts a thread that changes its processor, and returns what the thread saw. With `onlyOne`, the thread may run on one
+    /// processor only.
     private func change(onlyOne: Bool) throws -> Seen {
         let seen = Seen()
         try JoinableThread {

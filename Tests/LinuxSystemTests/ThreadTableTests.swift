@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Checks how the process of a thread is found. A later process with the same number must never be taken for it.
+/// Checks how the process of a thread is found. If the process has ended, another process with its number must not be returned.
 @Suite(.serialized) struct ThreadTableTests {
     @Test("A thread is found with its process, parent process and user", arguments: [true, false])
     func aThreadIsFoundWithProcessParentAndUser(usesPidfds: Bool) throws {
@@ -15,7 +15,7 @@ import Testing
         #expect(process.parent == getppid())
         #expect(process.user == getuid())
         #expect(process.started == ProcessInspection.status(ofProcess: getpid())?.started)
-        // A process's second thread has a thread number that differs from the process number.
+        // The number of a second thread differs from the number of its process.
         let seen = Mutex<(thread: Int32, found: ThreadTable.KnownThread?)>((0, nil))
         let other = try JoinableThread {
             let link = String(decoding: readLink("/proc/thread-self") ?? [], as: UTF8.self)
@@ -88,7 +88,7 @@ import Testing
         #expect(table.count == ThreadTable.capacity)
         let held = try Self.pidfds(of: Set(programs.map(\.pid)))
         #expect(held <= ThreadTable.capacity)
-        // The table still remembers the last programs. It must find the first programs again.
+        // The table has room for the last programs only. It must still find the first programs, by a new search.
         let (first, last) = (programs[0].pid, programs[programs.count - 1].pid)
         #expect(table.find(last)?.process == last)
         #expect(table.find(first)?.process == first)
@@ -106,7 +106,7 @@ import Testing
 
     private static let lastNumber = "/proc/sys/kernel/ns_last_pid"
 
-    /// Starts a program whose process has the given number. Other processes also take numbers, so several tries may be needed.
+    /// Starts programs until one has the given process number. If another process takes the number, the next try may succeed.
     private static func start(as number: Int32) throws -> RunningProgram {
         for _ in 0..<1000 {
             try FileContents.write("\(number - 1)", to: lastNumber)
@@ -117,7 +117,7 @@ import Testing
         throw TestFailure("the number \(number) was not given out again in 1000 tries")
     }
 
-    /// The number of pidfds that this process has for these processes. Other tests also open and close pidfds meanwhile.
+    /// How many pidfds this process has open for the given processes. Pidfds of other tests do not count.
     private static func pidfds(of processes: Set<Int32>) throws -> Int {
         let listed = try Script("ls /proc/$1/fd").run("\(getpid())").text.split(separator: "\n")
         return listed.count { number in

@@ -5,11 +5,11 @@ import Synchronization
 import Testing
 import VersionStore
 
-/// When `preserve` returns, the version is on the disk. After a power cut, a file or directory has the contents of its last
-/// fsync(2).
+/// When `preserve` returns, the version is on the disk. The tests assume that a power cut loses all changes of a file or
+/// directory since its last fsync(2).
 @Suite("A preserved version survives a power cut")
 struct DurabilityTests {
-    /// A stand-in for the disk. For each inode it stores the contents at the last fsync(2).
+    /// A stand-in for the disk. For each inode it remembers which contents the last fsync(2) has written.
     private final class Disk: Sendable {
         private let texts = Mutex<[UInt64: String]>([:])
         private let path: String

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import VersionStore
 
-/// A store with little room. Its clock advances only when a test advances it.
+/// A store with a low limit, and a clock that advances only when a test advances it.
 private struct SmallStore {
     let sandbox: Sandbox
     let clock = ManualClock()
@@ -41,14 +41,14 @@ private struct SmallStore {
     func ids(_ store: VersionStore) throws -> [VersionID] { try store.list(under: []).map(\.id) }
 }
 
-/// D210: the store evicts a version only if its room is used for a new version.
+/// D210: the store evicts a version only if the new version then has enough room.
 @Suite("No version is evicted without need (D210)")
 struct FutileEvictionTests {
     private let small: SmallStore
 
     init() throws { small = try SmallStore() }
 
-    /// `/dev/shm` is another file system, so a copy cannot share blocks with the file.
+    /// The file is in `/dev/shm`, another file system. So a copy cannot share blocks with the file, and needs room.
     @Test("the attempt to copy a file above the size limit evicts no version")
     func aFileAboveTheCopyLimitEvictsNoVersion() throws {
         let store = try small.open(4, largestCopy: 8192)
@@ -63,7 +63,7 @@ struct FutileEvictionTests {
         }
         #expect(try small.ids(store) == kept)
         #expect(try small.sandbox.kept() == kept.map(\.description))
-        // The failed copy had reserved room, which is free again.
+        // The copy that failed had reserved room. This room must be free now.
         _ = try small.keep(3, in: store)
         #expect(try small.ids(store).count == 4)
     }
@@ -100,8 +100,7 @@ struct FutileEvictionTests {
         let conflict = try small.keep(0, as: "b", .presenter, in: store)
         let names = try ["c", "d"].map { try small.keep(0, as: $0, in: store) }
         small.clock.pass(hours: 2)
-        // Each further name of the shared file counts as a block. So the removal of one name frees enough room for a new
-        // version.
+        // The file has several names in the store, and each further name counts as a block. So it is enough to remove one name.
         let next = try small.keep(1, in: store)
         #expect(try small.ids(store) == [conflict] + names + [next])
         let last = try small.keep(2, in: store)
@@ -152,7 +151,7 @@ struct FutileEvictionTests {
         #expect(try small.ids(store) == [old] + links)
     }
 
-    /// If the store dropped the version, the file's blocks would still be used by its other name.
+    /// The file has a name outside the store. If the store removed its own name, the disk would get no free block.
     @Test(
         "on a full disk, a file that has names outside the store is not evicted",
         .enabled(if: geteuid() == 0, "only root can make a file system"))
@@ -196,7 +195,7 @@ struct FutileEvictionTests {
     }
 }
 
-/// D211: the store measures the age of versions by a clock that does not jump.
+/// D211: the store measures the age of versions by a monotonic clock, which never jumps.
 @Suite("Jumps of the clock neither block the limits nor empty the store (D211)")
 struct JumpingClockTests {
     private let small: SmallStore
@@ -309,7 +308,7 @@ struct JumpingClockTests {
     }
 }
 
-/// D212: which room a version uses, and which user it is charged to.
+/// D212: how much room a version uses, and to which user this room is charged.
 @Suite("Each version is charged to the user that caused it (D212)")
 struct QuotaChargeTests {
     private let small: SmallStore
@@ -354,7 +353,7 @@ struct QuotaChargeTests {
         small.clock.pass(hours: 2)
         let long = String(repeating: "\u{1}", count: 4000)
         _ = try small.keep(1, as: long, in: store)
-        // Each byte of this path is written as six bytes, so the log line is larger than the file.
+        // In the log, each byte of this path is written as six bytes. So the log line uses more room than the file.
         #expect(throws: StoreError.overLimit(10 * 4096)) { try small.keep(2, as: long, in: store) }
     }
 
@@ -365,7 +364,7 @@ struct QuotaChargeTests {
         let others = try (0..<2).map { try small.keep($0, as: "other", in: store) }
         small.clock.pass(hours: 2)
         let shared = try (2..<6).map { try small.keep($0, as: "shared", by: stranger, in: store) }
-        // Half of the room is reserved for the owner.
+        // Another user may use only half of the room, because the other half is reserved for the owner.
         #expect(throws: StoreError.overLimit(4 * 4096)) {
             try small.keep(6, as: "shared", by: stranger, in: store)
         }
@@ -377,7 +376,7 @@ struct QuotaChargeTests {
         }
         let mine = try (8..<10).map { try small.keep($0, as: "mine", in: store) }
         #expect(try small.ids(store) == others + shared[1...] + [next] + mine)
-        // The store is full now. For a new version of the owner, the store may evict any version.
+        // The store is full now. For a version that the owner's program causes, the store may evict any version.
         let last = try small.keep(10, as: "mine", in: store)
         #expect(try small.ids(store) == others[1...] + shared[1...] + [next] + mine + [last])
     }
@@ -397,8 +396,8 @@ struct QuotaChargeTests {
         #expect(throws: StoreError.overLimit(4 * 4096)) { _ = try copy(7) }
         kept.append(try small.keep(8, as: "mine", in: store))
         #expect(try small.ids(store) == kept)
-        // The owner's program preempts the claim. Still the version is charged to the stranger, because the stranger wrote the
-        // contents.
+        // The owner's program preempts the claim of the stranger. The version is charged to the stranger, because the stranger
+        // wrote the contents.
         let id = try store.record(needed, path: bytes("shared"), cause: .suspendedWriter, by: geteuid())
         #expect(try store.entry(id).user == stranger)
     }
@@ -414,13 +413,13 @@ struct QuotaChargeTests {
         #expect(throws: StoreError.overLimit(2 * 4096)) {
             try small.keep(2, as: "shared", by: stranger, in: store)
         }
-        // Root is not limited like other users that are not the owner.
+        // Half of the room is the limit for other users, but not for root.
         kept.append(try small.keep(3, as: "shared", by: 0, in: store))
         #expect(try small.ids(store) == kept)
     }
 }
 
-/// D213: if a step relies on a version instead of making a new version, the version is not evicted soon.
+/// D213: a step that needs a version can use an existing version. This version is then not evicted for an hour.
 @Suite("A version that a later step relies on stays (D213)")
 struct VersionRenewalTests {
     private let small: SmallStore
@@ -435,8 +434,7 @@ struct VersionRenewalTests {
         #expect(store.renewIfRecent(first))
         small.clock.pass(seconds: 3570)
         let second = try small.keep(1, in: store)
-        // The first version was preserved more than an hour ago, but it was renewed within the hour, so the store does not
-        // evict it.
+        // The first version is more than an hour old. But it was renewed less than an hour ago, so the store does not evict it.
         #expect(throws: StoreError.overLimit(2 * 4096)) { try small.keep(2, in: store) }
         #expect(!store.renewIfRecent(first))
         small.clock.pass(seconds: 60)
@@ -504,7 +502,7 @@ struct VersionRenewalTests {
     }
 }
 
-/// The store compacts `kept.log` from time to time. The compacted file becomes the log when it is renamed to `kept.log`.
+/// The store compacts `kept.log` from time to time. It writes a new file, and then renames the new file to `kept.log`.
 @Suite("Compaction of the store's log")
 struct LogCompactionTests {
     private final class Fault: Sendable {

@@ -4,8 +4,8 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-/// A link needs no room on the disk, but its log line does. In these tests a process may not make files larger, so each test
-/// runs a separate process.
+/// A link needs no room on the disk, but its line in the log does. The tests forbid a process to make a file larger. So each
+/// test runs in a process of its own.
 @Suite("Preserving while the store's log has no room")
 struct FullDiskTests {
     private func prepared() throws -> Sandbox {
@@ -84,7 +84,7 @@ struct FullDiskTests {
     }
 }
 
-/// The steps of a process that may not make a file larger than a copy of the document.
+/// What a process does that may not make any file larger than a copy of the document.
 private struct SizeLimitedProcess {
     struct Wrong: Error { let line: UInt }
 

@@ -15,7 +15,7 @@ struct GrownFileTests {
         try sandbox.write("one", to: "log")
     }
 
-    /// Preserves a growing file. Returns the new version, and the former copies that the store dropped because of it.
+    /// Preserves a growing file. Returns the new version, and the earlier copies that the store then did not need any more.
     private func keep(
         _ name: String = "log", as path: String = "log"
     ) throws -> (id: VersionID, gone: [VersionID]) {
@@ -25,7 +25,7 @@ struct GrownFileTests {
 
     @Test("the last copy of a growing file replaces the former copies, whose contents are still readable")
     func theLastCopyReplacesFormerCopies() throws {
-        // The longer text is longer than the page that the store compares at once.
+        // The third text is longer than a page. The store compares contents one page at a time.
         let texts = ["", " two", String(repeating: " three", count: 100_000), " four"]
         var kept: [(id: VersionID, text: String)] = []
         for text in texts {
@@ -136,7 +136,7 @@ struct GrownFileTests {
         let (second, gone) = try keep()
         #expect(gone == [first])
         #expect(rename("\(sandbox.path)/as it was", name) == 0)
-        // The copied directory is opened as a second store, because the first store is in use.
+        // The first store is in use, so the test copies its directory and opens the copy.
         let other = try Sandbox()
         try FileManager.default.copyItem(
             atPath: "\(sandbox.path)/.truce", toPath: "\(other.path)/.truce")
@@ -175,7 +175,7 @@ struct GrownFileTests {
         #expect(Set(ids).count == 100)
         #expect(store.letGoOfGrown() == [])
         for id in ids { #expect(try contents(store, id) == "one") }
-        // All versions have equal contents, so the last copy is enough for all.
+        // All versions have the same contents. So one copy, the last, is enough.
         #expect(try sandbox.kept() == [ids.max()?.description])
     }
 }

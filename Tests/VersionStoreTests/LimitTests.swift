@@ -38,7 +38,7 @@ struct LimitTests {
         try sandbox.store(limits: limits, clock: clock.now)
     }
 
-    /// Writes a file with the given number of blocks. The contents differ for each number.
+    /// Writes a file of the given number of blocks. Two files with different `number` differ in their contents.
     private func write(_ number: Int, blocks: Int = 1, to name: String = "a") throws {
         let text = String(format: "%08d", number)
         try sandbox.write(text + String(repeating: "x", count: blocks * 4096 - text.utf8.count), to: name)
@@ -77,7 +77,7 @@ struct LimitTests {
         let old = try keep(0, in: store)
         clock.pass(hours: 2)
         let new = [try keep(1, in: store), try keep(2, in: store)]
-        // The only version that may be evicted is too small to make room, so it is not evicted.
+        // Only the old version may be evicted, and without it there is still too little room. So it is not evicted.
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(3, blocks: 2, in: store) }
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(3, blocks: 4, in: store) }
         #expect(try ids(store) == [old] + new)
@@ -85,7 +85,7 @@ struct LimitTests {
         #expect(try ids(store) == new + [last])
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(5, in: store) }
         #expect(try sandbox.kept().count == 3)
-        // A link also counts, because it prevents the disk from freeing the file.
+        // A link also counts as a used block, because the disk cannot free the file as long as the link exists.
         #expect(throws: StoreError.overLimit(3 * 4096)) {
             try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         }
@@ -105,7 +105,7 @@ struct LimitTests {
         clock.pass(hours: 2)
         let others = [try keep(4, .orphan, in: store), try keep(5, .conflict, in: store)]
         #expect(try ids(store) == [conflict] + others)
-        // Versions in conflict of the last hour are not evicted either.
+        // Like other versions, versions in conflict are not evicted within an hour.
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(6, blocks: 2, in: store) }
         #expect(try ids(store) == [conflict] + others)
         clock.pass(hours: 2)
@@ -115,7 +115,7 @@ struct LimitTests {
             sandbox.log.last
                 == "removed kept/\(conflict) of user \(geteuid()), in conflict: the limit of 12288 bytes is reached"
         )
-        // The plain version is evicted before the versions in conflict.
+        // Now the store has versions in conflict and one other version. The other version is evicted.
         clock.pass(hours: 2)
         let newest = try keep(7, in: store)
         #expect(try ids(store) == others + [newest])
@@ -127,7 +127,7 @@ struct LimitTests {
         let conflict = try keep(0, .presenter, in: store)
         let kept = try (1..<5).map { try keep($0, in: store) }
         let other = try keep(9, as: "other", in: store)
-        // All versions are younger than an hour, so none may be evicted.
+        // More versions exist than the limit of 3. All are younger than an hour, so none may be evicted.
         #expect(try ids(store).count == 6)
         clock.pass(hours: 2)
         let last = try keep(5, in: store)
@@ -195,7 +195,7 @@ struct LimitTests {
 
     @Test("opening a store computes the used room from its files and their names")
     func openingComputesTheUsedRoom() throws {
-        // In the limit, a second name of a file counts as one block.
+        // For the limit, each further name of a file counts as one block.
         let limits = Self.limits(blocks: 7)
         let kept: [VersionID]
         do {
@@ -208,7 +208,7 @@ struct LimitTests {
         let more = try (2..<5).map { try keep($0, in: store) }
         #expect(try ids(store) == kept + more)
         clock.pass(hours: 2)
-        // The new version has room only after both names of a file were removed.
+        // The new version needs two blocks. The store must remove both names of a file to make this room.
         let last = try keep(5, blocks: 2, in: store)
         #expect(try ids(store) == Array(kept[2...]) + more + [last])
     }
@@ -253,7 +253,7 @@ struct LimitTests {
         }
         #expect(try ids(store).count == 3)
         #expect(try contents(store, held) == "grown" && contents(store, holder) == "grown more")
-        // While a store is open, no other process can open it.
+        // As long as a process has a store open, no process can open this store a second time.
         #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
         #expect(try sandbox.names(".truce/store") == ["kept", "kept.log", "version"])
     }

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import VersionStore
 
-/// A source directory for a single test, which is removed after the test.
+/// The source directory of one test. The directory is removed after the test.
 final class Sandbox: Sendable {
     let path: String
     private let sentences = Mutex<[String]>([])
@@ -77,7 +77,7 @@ final class Sandbox: Sendable {
         try FileManager.default.contentsOfDirectory(atPath: "\(path)/.truce/store/kept").sorted()
     }
 
-    /// Makes the directories and marker of a store, and closes the store.
+    /// Makes an empty store: opens a store, which makes its directories and files, and closes it.
     func prepare() throws { _ = try store() }
 }
 

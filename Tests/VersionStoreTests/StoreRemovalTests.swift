@@ -44,14 +44,14 @@ struct StoreRemovalTests {
         let store = try sandbox.store()
         _ = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         #expect(try openForWriting(below: sandbox.path).isEmpty)
-        // With this handle the test checks that `openForWriting` finds files that are open for writing.
+        // With this handle open, `openForWriting` must return one file. So the result without it was not empty by a mistake.
         let handle = try #require(FileHandle(forWritingAtPath: "\(sandbox.path)/a"))
         #expect(try openForWriting(below: sandbox.path).count == 1)
         try handle.close()
         #expect(try store.list(under: []).count == 1)
     }
 
-    /// The files below the directory that this process has open for writing.
+    /// Returns the files below the directory that this process has open for writing.
     private func openForWriting(below directory: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { number in
             var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))

@@ -44,7 +44,7 @@ struct StoredVersionTests {
         #expect(try sandbox.kept() == [id.description])
     }
 
-    /// `/dev/shm` is another file system, so the copy shares no block, and `sendfile` copies the contents.
+    /// `/dev/shm` is another file system. So the copy shares no block with the file, and its contents are copied by `sendfile`.
     @Test(
         "a file on another file system is copied up to the size limit, and refused above it",
         arguments: [10, 11])
@@ -125,7 +125,7 @@ struct StoredVersionTests {
         #expect(try contents(sandbox.store(), try #require(entries.last).id) == "second")
     }
 
-    /// The steps of a daemon that is killed before it has finished.
+    /// Does what a daemon does until it is killed in the middle of its work.
     private func fill(_ sandbox: Sandbox) throws {
         let store = try sandbox.store()
         store.discard(try store.copyWithoutSync(try sandbox.file("a")))

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("FORGET requests that a polling thread postpones")
 struct PostponedForgetTests {
-    /// A FORGET request, with the bytes that the kernel sends.
+    /// A FORGET request as the kernel sends it, byte for byte.
     private struct Message {
         var header = cfuse_in_header(
             len: 48, opcode: UInt32(CFUSE_FORGET), unique: 1, nodeid: 2, uid: 0, gid: 0, pid: 0,

@@ -7,8 +7,8 @@ struct ProcessorSharingDetectorTests {
     private static let millisecond: UInt64 = 1_000_000
     private var sharing = ProcessorSharingDetector()
 
-    /// For each of `count` requests, true if the thread should change its processor. All requests were there at the first poll,
-    /// at the same time.
+    /// Returns for each of `count` requests whether the thread should change its processor. Each request has arrived before the
+    /// thread polls.
     private mutating func found(_ count: Int, at moment: UInt64) -> [Bool] {
         (0..<count).map { _ in sharing.noteRequest(atFirstPoll: true, at: moment) }
     }

@@ -4,8 +4,8 @@ import Testing
 
 @Suite("When a thread polls for requests instead of sleeping")
 struct RequestPaceTests {
-    /// The numbers of the requests, from 1, after which the thread should poll. Before each request the given number of
-    /// nanoseconds passes.
+    /// Returns the numbers of the requests after which the thread should poll. The first request has number 1. `pauses`
+    /// contains the nanoseconds before each request.
     private func told(_ pauses: [UInt64]) -> [Int] {
         var pace = RequestPace()
         var told: [Int] = []

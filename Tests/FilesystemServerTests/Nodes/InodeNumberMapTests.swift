@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Inode numbers that programs see")
 struct InodeNumberMapTests {
-    /// The end of the inode numbers: JavaScript represents integers exactly up to this number.
+    /// No inode number reaches this limit. JavaScript represents integers exactly only up to this number.
     private static let end: UInt64 = 1 << 53
     private static let source: UInt64 = 0x801
 

@@ -30,7 +30,8 @@ struct KernelCacheTrackerTests {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         #expect(cache.open(node, looking: 2) == .uncached)
-        // The first reader may still fill the kernel's cache with the file's former state.
+        // The first open still reads the former state of the file. It could fill the kernel's cache with this state, so the
+        // next open does not use the cache.
         #expect(cache.open(node, looking: 2) == .uncached)
         #expect(cache.open(node, looking: 1) == .uncached)
         cache.close(node)

@@ -27,7 +27,7 @@ struct LinkedVersionTests {
         #expect(try !file(stamp).hasChanged(to: stamp))
         #expect(try !file(stamp).hasChanged(to: renamed))
         #expect(try file(stamp).hasChanged(to: later))
-        // Without a stamp the clock of the file system may be too coarse to show a change, or the file cannot be checked.
+        // If there is no stamp, it is unknown whether the file has changed. So the file counts as changed.
         #expect(try file(nil).hasChanged(to: stamp))
         #expect(try file(stamp).hasChanged(to: Stamp?.none))
         #expect(try file(nil).hasChanged(to: Stamp?.none))
@@ -69,14 +69,14 @@ struct LinkedVersionTests {
         #expect(try keep(4, .writer, for: [one]) == [1])
         for number in 5..<8 { #expect(try keep(number, .others, for: [one]) == []) }
         #expect(try keep(8, .others, for: [one]) == [5])
-        // For the writer `other`, version 9 is the first version.
+        // Version 9 is the first version that was preserved for the writer `other`. So it stays in the list.
         #expect(try keep(9, .writer, for: [one, other]) == [2])
         for number in 10..<13 {
             #expect(try keep(number, .writer, for: [one, other]) == [[3], [4], []][number - 10])
         }
         #expect(versions.last(for: [other])?.id == Self.id(12))
         #expect(try keep(13, .writer, for: [one, other]) == [10])
-        // The first version of the closing writer `one` stays.
+        // The writer `one` closes the file. Its first version stays in the store.
         versions.close(one)
         for number in 14..<17 { #expect(try keep(number, .writer, for: [other]) == []) }
         #expect(try keep(17, .writer, for: [other]) == [14])
@@ -96,7 +96,7 @@ struct LinkedVersionTests {
         #expect(try keep(0) == [] && keep(1, insteadOf: 0) == [])
         for number in 2..<5 { #expect(try keep(number) == []) }
         for number in 5..<8 { #expect(try keep(number, insteadOf: number - 1) == []) }
-        // Version 7 is already in the list. It is inserted once more.
+        // Version 7 is already the newest version in the list. To insert it a second time changes nothing.
         #expect(try keep(7) == [])
         #expect(versions.last(for: [writer])?.id == Self.id(7))
         #expect(try keep(8) == [Self.id(2)] && keep(9) == [Self.id(3)] && keep(10) == [Self.id(7)])
@@ -115,15 +115,16 @@ struct LinkedVersionTests {
             versions.renew(try #require(Self.id(number)), from: origin, for: writers)
         }
         for number in 0..<2 { #expect(try leave(number) == []) }
-        // Version 0 becomes the newest version, so version 1 is now the oldest and is dropped.
+        // Version 0 becomes the newest version. So version 1 is the oldest, and is dropped when the list is full.
         #expect(try renew(0, .others, for: [writer]) == [] && leave(2) == [] && leave(3) == [Self.id(1)])
-        // The suspended writer is preempted again without a write, so version 0 becomes its newest own version.
+        // The suspended writer is preempted a second time, but has written nothing in between. So version 0 also becomes its
+        // newest version.
         #expect(try renew(0, .writer, for: [writer]) == [] && leave(4) == [Self.id(2)])
         #expect(try leave(5) == [Self.id(3)] && leave(6) == [Self.id(0)])
-        // Version 4 now also preserves the contents of another suspended writer.
+        // Version 4 also has the contents that another suspended writer has written, so it is used for both writers.
         #expect(try renew(4, .writer, for: [writer, other]) == [] && leave(7) == [Self.id(5)])
         #expect(try leave(8) == [Self.id(6)] && leave(9) == [])
-        // Version 0 was dropped from the list, so a renewal does not add it again.
+        // The list does not contain version 0 any more. So this renewal does not add it.
         #expect(try renew(0, .others, for: [writer]) == [] && leave(10) == [Self.id(7)])
     }
 

@@ -19,7 +19,7 @@ struct NodeIDEncodingTests {
 
     @Test("A file's node number follows only from the file, and is the same in every process")
     func aNodeNumberIsTheSameInEveryProcess() {
-        // If the encoding changed this number, it would change the inode number of every file when a new daemon takes over a
+        // This number must never change. Otherwise the inode numbers of all files would change when a new daemon takes over a
         // mount.
         #expect(number(12) == 0x1A03_0000_0000_000C)
         #expect(number(12, elsewhere: 0x802) == 0x0F11_2A6F_3C9C_3BBC)
@@ -55,7 +55,8 @@ struct NodeIDEncodingTests {
         for inode in [longest + 1, 1 << 63 | 5] as [UInt64] {
             #expect(NodeIDEncoding.inode(of: number(inode)) == nil)
         }
-        // The next file with this inode number would get the same encoded number.
+        // The file has no time of birth. A later file with its inode number would get the same node number, so the node number
+        // gives no inode number.
         let unborn = NodeIDEncoding.number(
             inode: 12, born: .init(seconds: 0, nanoseconds: 0), elsewhere: nil, isTaken: { _ in false })
         #expect(NodeIDEncoding.inode(of: unborn) == nil)
@@ -71,7 +72,8 @@ struct NodeIDEncodingTests {
             #expect(NodeIDEncoding.inode(of: number) == 12)
             #expect(taken.insert(number).inserted)
         }
-        // In practice so many files never share an inode number. Even then, the files do not share a node.
+        // All numbers for this inode number are taken, which does not happen in practice. The next file must still get a number
+        // that is free.
         let next = number(12) { taken.contains($0) }
         #expect(NodeIDEncoding.inode(of: next) == nil && !taken.contains(next))
         let scattered = number(12, elsewhere: 1)

@@ -3,7 +3,8 @@ import Testing
 
 @testable import FilesystemServer
 
-/// Checks for how long look-ups in a directory open the file that they found, to keep hold of it (D214).
+/// If a directory recently lost a name, look-ups in it open the file that they find, so that the file stays. Checks for how
+/// long (D214).
 @Suite("Directories that recently lost a name")
 struct StalenessTests {
     @Test(

@@ -11,7 +11,7 @@ struct OwnChangesTests {
     private let file = NodeID(7)
     private let name = EntryName(Array("document".utf8), in: NodeID(2))
 
-    /// The instant so many milliseconds after the start.
+    /// Returns the instant that is the given number of milliseconds after the start.
     private static func at(_ milliseconds: UInt64) -> Instant {
         Instant(nanoseconds: 1_000_000_000) + .milliseconds(milliseconds)
     }
@@ -85,7 +85,8 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).explain(Self.look(size: 10, written: 5), at: Self.at(900)))
         #expect(!own.changes(of: file).explain(Self.look(size: 11, written: 5), at: Self.at(900)))
         #expect(!own.changes(of: file).explain(Self.look(size: 10, written: 6), at: Self.at(900)))
-        // A new link or a rename also changes a file's status-change time, so this time may differ.
+        // A new link or a rename also changes the file's status-change time. So a different status-change time is no sign of
+        // another change.
         #expect(own.changes(of: file).explain(Self.look(size: 10, written: 5, changed: 9), at: Self.at(900)))
         #expect(own.changes(of: file).explain(nil, at: Self.at(900)))
     }

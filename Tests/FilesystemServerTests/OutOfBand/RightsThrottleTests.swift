@@ -4,7 +4,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// Checks the daemon's steps after the kernel has lost events about rights that were changed out of band (D215).
+/// The kernel has lost events about rights that were changed out of band. The tests check what the daemon does then (D215).
 @Suite("Many out-of-band changes of rights")
 struct RightsThrottleTests {
     private func at(_ seconds: UInt64) -> Instant { Instant(nanoseconds: 1) + .seconds(seconds) }

@@ -9,7 +9,7 @@ import Testing
     struct Row: Sendable, CustomTestStringConvertible {
         let what: String
         let flags: Int32
-        /// The access for each class of files: document, log, private and database.
+        /// The accesses for the four classes of files, in this order: document, log, private and database.
         let accesses: [Access?]
         var testDescription: String { what }
     }

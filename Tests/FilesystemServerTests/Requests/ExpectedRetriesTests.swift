@@ -4,7 +4,8 @@ import Testing
 
 @testable import FilesystemServer
 
-/// An open waits, and its document is replaced meanwhile. Until the open retries, no program removes the document's name.
+/// While an open waits, its document is replaced. Until the kernel has sent the open again, no program may remove the
+/// document's name.
 @Suite("Opens that the kernel will send again")
 struct ExpectedRetriesTests {
     private final class Open: RetriableOpen {

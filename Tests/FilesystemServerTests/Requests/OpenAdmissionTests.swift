@@ -19,8 +19,8 @@ import Testing
         }
     }
 
-    /// If a save renames the document aside, the old file still has a name. If a save renames a new file over the document, the
-    /// old file has no name.
+    /// There are two ways to save. If the document is renamed aside, the old file still has a name. If a new file is renamed
+    /// over the document, the old file has no name.
     @Test(
         "If a save replaced or renamed the file during the open's wait, the open looks up the name again",
         arguments: [true, false])
@@ -45,7 +45,7 @@ import Testing
         #expect(Self.admittance(.free, hasName: false, isSame: true, isChange: true) == .lookUpAgain)
     }
 
-    /// The claim was for the new document, so programs may still be writing to the old file that the open had found.
+    /// The open had found the old file, but its claim is for the new document. So programs may still write to the old file.
     @Test(
         "If the file was replaced before the open's claim, the open looks up the name again",
         arguments: [true, false])

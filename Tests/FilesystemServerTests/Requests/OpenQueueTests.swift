@@ -7,9 +7,9 @@ import Testing
 
 @testable import FilesystemServer
 
-/// If a user has many waiting opens, the daemon begins the user's opens one after another.
+/// If many opens of a user wait, the daemon begins further opens of this user one after another.
 @Suite("The queue of opens of users with many waiting opens") struct OpenQueueTests {
-    /// A stand-in for threads: a job runs only when the test calls `takeOne`.
+    /// A stand-in for threads. A job does not run until the test calls `takeOne`.
     private final class Threads: Sendable {
         private let jobs = Mutex<[@Sendable () -> Void]>([])
 
@@ -29,7 +29,7 @@ import Testing
 
     private let turns: OpenQueue
     private let threads = Threads()
-    /// The queue's timers. A timer fires when the test calls `takeOne`.
+    /// A stand-in for the queue's timers. A timer does not fire until the test calls `takeOne`.
     private let timers = Threads()
     private let begun = Begun()
 
@@ -71,7 +71,7 @@ import Testing
             turns.add(of: 1, on: 0) { [begun, timers, threads] in
                 begun.names.withLock { $0.append("\(number)") }
                 guard number == 3 else { return }
-                // Open 3 ends only after all other opens have run.
+                // All other opens run within open 3, so open 3 ends last.
                 timers.takeOne()
                 timers.takeOne()
                 while threads.count > 0 { threads.takeOne() }

@@ -18,7 +18,7 @@ import Testing
     @Test("The limit covers any ten seconds, wherever they begin", arguments: [(50, true), (51, false)])
     func theLimitCoversAnyTenSeconds(interval: UInt64, isQuick: Bool) {
         var pace = OpenRate()
-        // The 201st document is opened 200 intervals after the first.
+        // Between the first and the 201st open, 200 intervals pass.
         let found = (0..<1_000).contains { pace.note(7, at: moment(3_000 + $0 * interval)) }
         #expect(found == isQuick)
     }

@@ -25,7 +25,7 @@ import Testing
         #expect(!parkedRequests.isOverShare(first))
         tokens += enter(1, of: first)
         #expect(parkedRequests.isOverShare(first) && !parkedRequests.isOverShare(first + 1))
-        // These 32 user numbers may all belong to a single person.
+        // One person can have many user numbers, for example in a user namespace. These are 32 neighbouring numbers.
         for number in 1..<32 as Range<UInt32> {
             tokens += enter(ParkedRequests.share / 8, of: first + number)
         }

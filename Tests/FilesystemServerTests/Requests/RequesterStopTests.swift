@@ -4,10 +4,11 @@ import Testing
 
 @testable import FilesystemServer
 
-/// Checks for how long a waiting request may delay the stop or freeze of its program (D200).
+/// A program is stopped or frozen while its request waits. The tests check for how long the request may delay this (D200).
 @Suite("Programs that are stopped or frozen while they wait")
 struct RequesterStopTests {
-    /// The time from the first stop signal until the request is let through. The daemon checks again at fixed intervals.
+    /// Returns the time from the first stop signal until the daemon lets the request through. The daemon checks at fixed
+    /// intervals.
     private func timeUntilLetThrough(_ stop: RequesterStop) -> TimeSpan {
         let first = Instant(nanoseconds: 1)
         var now = first

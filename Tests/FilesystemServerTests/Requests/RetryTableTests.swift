@@ -5,7 +5,8 @@ import Testing
 
 @testable import FilesystemServer
 
-/// Checks which look-ups the daemon recognizes as retries of a look-up that it has answered late.
+/// If a look-up is answered late, the kernel sends it a second time. The tests check which look-ups the daemon recognizes as
+/// such a retry.
 @Suite("Look-ups of missing names that the kernel sends again")
 struct RetryTableTests {
     private let retries = RetryTable()
@@ -74,8 +75,8 @@ struct RetryTableTests {
         #expect(retries.isLookupRetrying(to: name, in: directory))
     }
 
-    /// The kernel takes the directory's lock for an open that may create the file. If the name was missing, the kernel requests
-    /// attributes under this lock.
+    /// For an open that may create the file, the kernel holds the directory's lock. If the name was missing, the kernel sends
+    /// GETATTR while it holds this lock.
     @Test(
         "A GETATTR for an unlinked name may hold the directory's lock, unless the thread walks its path again"
     )
@@ -128,13 +129,13 @@ struct RetryTableTests {
         let later = now + .seconds(2)
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: later) == .first)
         #expect(!retries.takeRetryMark(thread, at: later))
-        // A thread that has found no file sends its next request at once, so its mark lasts for a short time only.
+        // A thread that has found no file sends its next request without delay. So the thread's mark ends after a short time.
         retries.noteRetryRequest(caller(), at: now)
         retries.expectRetrySoon(by: thread, at: now)
         #expect(look() == .traversal)
         let soon = now + .milliseconds(500)
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: soon) == .first)
-        // If a thread's retry has reached the name, its next look-up of the name waits like any other look-up.
+        // Once the thread's retry has reached the name, its next look-up of this name is no retry.
         retries.noteRetryArrival(of: caller(), at: now)
         #expect(look() == .first)
     }
@@ -185,7 +186,7 @@ struct RetryTableTests {
         }
         #expect(took < .seconds(10))
         #expect(look(by: 19_999) == .traversal)
-        // All marks are dropped when their time is over.
+        // After two seconds, the time of all marks is over, and the table has dropped them.
         #expect(!retries.takeRetryMark(1, at: now + .seconds(2)))
         #expect(retries.isEmptyForLookups)
     }
@@ -198,7 +199,8 @@ struct RetryTableTests {
         #expect(!retries.isRetrying(most + 1, at: now))
         retries.noteRetryRequest(caller(most + 1, of: 1001), at: now)
         #expect(retries.isRetrying(most + 1, at: now))
-        // A second mark of a thread replaces its first mark. A mark that is taken makes room for another mark.
+        // If a thread gets a second mark, the second replaces the first. If a mark is taken, another thread's mark fits into
+        // the table.
         let later = now + .milliseconds(500)
         retries.noteRetryRequest(caller(1), at: later)
         #expect(retries.isRetrying(1, at: now + .milliseconds(1400)))
@@ -207,7 +209,7 @@ struct RetryTableTests {
         #expect(retries.isRetrying(most + 2, at: later))
         retries.noteRetryRequest(caller(most + 3), at: later)
         #expect(!retries.isRetrying(most + 3, at: later))
-        // The time of the first marks is over, so there is room again.
+        // After one second, the first marks have ended, and the table has room for this thread.
         retries.noteRetryRequest(caller(most + 3), at: now + .seconds(1))
         #expect(retries.isRetrying(most + 3, at: now + .seconds(1)))
     }

@@ -3,7 +3,7 @@ import Coordination
 import FilesystemServer
 import Testing
 
-/// Checks the record of programs that call stat on documents with unsaved changes.
+/// Checks the record of programs that ask for the attributes of documents with unsaved changes, by stat(2).
 @Suite struct StatLedgerTests {
     private static let item = ItemID(1)
     private static let process = ProcessID(number: 100, started: 1)
@@ -16,7 +16,7 @@ import Testing
     func statWaitsLastOneSecondInAnyTwo() {
         var waits = StatWaits()
         #expect(waits.begin(at: Self.at(0)) == Self.at(1000))
-        // A second thread of the process waits until the same time as the first thread.
+        // A second thread of the process begins to wait. Its wait ends when that of the first thread ends.
         #expect(waits.begin(at: Self.at(400)) == Self.at(1000))
         waits.end(at: Self.at(500))
         waits.end(at: Self.at(600))
@@ -24,7 +24,7 @@ import Testing
         waits.end(at: Self.at(1100))
         #expect(waits.begin(at: Self.at(1200)) == nil)
         #expect(waits.begin(at: Self.at(2599)) == nil)
-        // The period from 600 to 2600 ms includes only part of the first wait, so a new wait is possible.
+        // Of the two seconds before 2600 ms, the process has waited less than one second. So it may wait once more.
         #expect(waits.begin(at: Self.at(2600)) == Self.at(3200))
         #expect(waits.begin(at: Self.at(3300)) == nil)
         waits.end(at: Self.at(3200))
@@ -73,7 +73,8 @@ import Testing
         #expect(!ledger.mayAsk(command, for: Self.item, at: Self.at(1)))
         ledger.noteOpened(Self.item, by: 7)
         #expect(ledger.mayAsk(command, for: Self.item, at: Self.at(1)))
-        // Session 0 means an unknown session. Two unknown sessions never count as the same session.
+        // Session 0 stands for an unknown session. Two commands of unknown sessions never count as commands of the same
+        // session.
         let nobodys = StatLedger.Command(1, of: 0)
         ledger.noteAsked(nobodys, for: Self.item, at: Self.at(0))
         #expect(ledger.mayAsk(nobodys, for: Self.item, at: Self.at(1)))

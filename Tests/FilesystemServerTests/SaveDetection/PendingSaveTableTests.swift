@@ -130,7 +130,8 @@ struct PendingSaveTableTests {
         #expect(table.pendingSave(of: name, in: SaveTrace.folder, for: nil) != nil)
         #expect(table.pendingSave(of: name, in: SaveTrace.folder, for: vim) == nil)
         #expect(table.pendingSave(of: name, in: NodeNumber(2), for: stranger) == nil)
-        // A listing waits for the pending saves of documents that other programs use.
+        // A program that lists the folder waits for the pending saves of other programs. A save with the audience `.listeners`
+        // is left out.
         #expect(names(table.pendingSaves(in: SaveTrace.folder, for: stranger)) == ["a", "b"])
         #expect(table.pendingSaves(in: SaveTrace.folder, for: vim) == [])
         #expect(table.pendingSaves(in: NodeNumber(2), for: stranger) == [])

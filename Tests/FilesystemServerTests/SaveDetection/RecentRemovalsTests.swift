@@ -4,7 +4,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// If a program removes very many documents in a row, none of these removals is part of a save.
+/// If a program removes very many documents in a row, the daemon treats none of these removals as part of a save.
 @Suite("Programs that remove many documents in a row")
 struct RecentRemovalsTests {
     private let now = Instant(nanoseconds: 1)

@@ -7,7 +7,7 @@ extension ProgramClasses {
     static let shipped = ProgramClasses(Rules.shipped.programs)
 }
 
-/// A simulated folder with a clock and several programs, in which a test plays the steps of a real program's trace.
+/// A folder, a clock and several programs, all simulated. A test plays the recorded steps of a real program in it.
 struct SaveTrace {
     static let folder = NodeNumber(1)
     static let document = ItemID(7)
@@ -57,8 +57,8 @@ struct SaveTrace {
         if let node = node(name) { saveDetector.noteClosed(node, at: now) }
     }
 
-    /// The processes that made helper files of a document. While they live, an operation of the saver on the document is part
-    /// of a save.
+    /// The processes that have made helper files of a document. While one of them lives, changes that the saver makes to the
+    /// document are part of a save.
     func makers(_ name: String, _ saver: SavingProcess) -> Set<ProcessID> {
         saveDetector.makers(ofHelperFilesOf: Array(name.utf8), in: Self.folder, for: saver)
     }

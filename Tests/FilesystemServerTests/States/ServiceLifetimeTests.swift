@@ -4,8 +4,8 @@ import Testing
 
 @testable import FilesystemServer
 
-/// Checks that lower services release their references to higher services. If they did not, the higher services would outlive
-/// the mount.
+/// Checks that a lower service releases its references to higher services. Such a reference would keep a higher service alive
+/// after the unmount.
 @Suite("Lifetime of services")
 struct ServiceLifetimeTests {
     private final class Service: Sendable {}
