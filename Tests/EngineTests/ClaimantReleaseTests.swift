@@ -6,8 +6,7 @@ import Testing
 
 import func TestSupport.eventually
 
-/// When the engine drops a claimant, it does not hold its lock. The `deinit` of the claimant may call the engine, which takes
-/// the lock.
+/// The engine releases its lock before it drops a claimant, because the claimant's `deinit` is allowed to call the engine.
 @Suite struct ClaimantReleaseTests {
     private static let write = Access.write(.updating)
 

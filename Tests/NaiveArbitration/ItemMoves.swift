@@ -3,14 +3,14 @@ import Coordination
 
 /// Changes the items, names and places of claims.
 extension NaiveArbiter {
-    /// R1: when a document's file is replaced, the claims held through its handles go on with the former file, the orphan.
+    /// R1: when a document's file is replaced, the claims of open handles stay with the old file, which is now an orphan.
     mutating func moveHandles(_ document: ItemID, _ orphan: ItemID) {
         for index in claims.indices where claims[index].isHeld && claims[index].nature == .handle {
             changeParts(of: index, on: document) { ClaimRequest.Part(orphan, $0.access) }
         }
     }
 
-    /// R2, P11: when a file becomes a document, the file's claims and presenters become those of the document.
+    /// R2, P11: when a new file becomes the document in a save, the new file's claims and presenters move to the document.
     mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         if let orphan { moveHandles(document, orphan) }
         let left = claims.flatMap(\.parts).first { $0.item == document && $0.place.directory != nil }
@@ -30,7 +30,7 @@ extension NaiveArbiter {
         claims[index].parts = claims[index].parts.map { $0.item == item ? body($0) : $0 }
     }
 
-    /// S7: when a symbolic link leads elsewhere, the waiting claims that resolve the link wait for the new item.
+    /// S7: when a symbolic link gets a new target, waiting claims that follow the link wait for the new target.
     mutating func relink(_ link: ItemID, _ item: ItemID, _ place: Place) {
         for index in claims.indices where !claims[index].isHeld {
             for number in claims[index].parts.indices where claims[index].parts[number].via == link {
@@ -41,7 +41,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Makes a claim choose its presenters anew, because its new item has other presenters.
+    /// Makes a claim choose its presenters a second time, because the claim's new item has other presenters than the old item.
     private mutating func retarget(_ index: Int, _ from: ItemID, _ to: ItemID) {
         effects.append(.retarget(claims[index].id, from: from, to: to))
         claims[index].hasConsulted = false

@@ -9,7 +9,7 @@ enum NaiveNameEvent: Sendable {
     case moved(NaiveMove)
 }
 
-/// A move as a presenter above the former or the new place sees it (N7).
+/// A move as a presenter of a directory sees it: a directory above the old or the new place (N7).
 struct NaiveMove: Sendable {
     let item: ItemID
     let move: Move
@@ -198,7 +198,7 @@ struct NaiveNameStates: Sendable {
         return pairs
     }
 
-    /// N5: the names that had an item before the session and have none now.
+    /// N5: the names that an item had before the session and that no item has now.
     var gone: [NaiveName] {
         let formers = formers
         return all.indices.filter { index in

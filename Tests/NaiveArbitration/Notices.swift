@@ -10,7 +10,7 @@ extension NaiveArbiter {
         case below(NaiveNameEvent)
     }
 
-    /// N1, N4, N6: records a change of an item for the presenters of the item and above the item.
+    /// N1, N4, N6: records a change of an item for presenters of the item and of the directories above it.
     mutating func noteChange(
         _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64?,
         isOngoing: Bool = false
@@ -52,7 +52,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// N12: records a change by a program that may go on writing; this change is told at once.
+    /// N12: records a change by a program that has not finished writing. Presenters get the notice now, and not at the end of a
+    /// session.
     mutating func noteWriting(
         _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64
     ) {
@@ -60,7 +61,7 @@ extension NaiveArbiter {
         if let index = claim.flatMap({ index(of: $0) }) { claims[index].reportedStamp = stamp }
     }
 
-    /// N6: records the creation of an item for the presenters of the item and above the item.
+    /// N6: records the creation of an item for presenters of the item and of the directories above it.
     mutating func noteCreation(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forReplacing))
         noteMissed(above: ancestors(of: item, at: place), by: cause.party)
@@ -90,7 +91,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N6, N9, P19: records a deletion of one name for the presenters of that name and above it.
+    /// N6, N9, P19: records the deletion of a name for presenters of the name and of the directories above it.
     mutating func noteDeletion(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forDeleting))
         noteMissed(above: ancestors(of: item, at: place), by: cause.party)
@@ -144,7 +145,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N12: sends a session's notices about the written names while the session goes on.
+    /// N12: sends a session's notices about the written names before the session ends.
     private mutating func reportWritten(
         _ names: [NaiveName], _ id: AccessSessionID, _ presenter: NaivePresenter
     ) {
@@ -155,7 +156,7 @@ extension NaiveArbiter {
             presenter)
     }
 
-    /// N3: sends some notices of a session that goes on, first those of the presented item's own move and change.
+    /// N3: sends some notices of a session before it ends. The notices of the presented item's own move and change come first.
     private mutating func tell(
         _ told: [NaiveNotice], inMidstOf accessSession: NaiveAccessSession, _ presenter: NaivePresenter
     ) {
@@ -203,7 +204,7 @@ extension NaiveArbiter {
                 ? NaiveQuestionKind(request: .accommodateSubitemDeletion, subitem: item)
                 : NaiveQuestionKind(request: .accommodateDeletion, subitem: nil)
             guard presenter.implements(ask.request) else { continue }
-            // P26: a presenter above is not asked about a name that is new and of which it was not told.
+            // P26: a presenter of a directory is not asked about a new name in it before it was told of this name.
             if isAbove, untold.contains(presenter.id), isUnreported(name, to: presenter.id) { continue }
             if isExcused(party, presenter) {
                 excuse(party, presenter.id)
@@ -393,7 +394,7 @@ extension NaiveArbiter {
     ) {
         var isDirectoryMoved = false
         if case .below(.moved(let move)) = itemEvent { isDirectoryMoved = move.isOfDirectory }
-        // N8: if there are very many presenters, each session may hold fewer names.
+        // N8: the more presenters there are, the fewer unsent names each session may have.
         let most = max(4, min(256, 32_768 / max(1, presenters.count)))
         guard let accessSession = accessSessions.first(where: { $0.id == id }),
             isDirectoryMoved

@@ -179,11 +179,11 @@ extension NaiveArbiter {
                 let isQuiet =
                     !part.access.isWrite && party.programClass != .ordinary && !claim.isOfSocket
                 if isQuiet, ask.request == .save { continue }
-                // P25: a reader that makes this presenter's program wait does not ask the presenter to save.
+                // P25: the presenter's own program waits for this reader. So the reader does not make the presenter save.
                 if ask.request == .save, !part.access.isWrite, holdsUp(party, presenter) { continue }
                 if isSettled(ask, of: presenter, party, claim) { continue }
                 if ask.request.isDeletion, isMovedInstead(part, party, claim) { continue }
-                // P26: a presenter above is not asked about a name of which it was not told yet.
+                // P26: a presenter of a directory is not asked about a name in it before it was told of this name.
                 let name = NaiveName(part.place, part.item)
                 if ask.subitem != nil, isUnreported(name, to: presenter.id) { continue }
                 if presenter.implements(ask.request), !wanted.contains(where: { $0.0 == ask }) {

@@ -26,9 +26,9 @@ package struct NaiveClaim: Sendable {
     var hasConsulted = false
     /// The locks that the claim requires, computed anew after each step.
     var requiredLocks: [NaiveLock] = []
-    /// Whether the event that is being handled made the claim.
+    /// Whether the current event has made the claim.
     ///
-    /// `entered` holds the directories for which the claim's read lock on the contents counts (S4).
+    /// The next property, `entered`, contains the directories on which the claim's read lock counts (S4).
     var isNew = true
     var entered: Set<ItemID> = []
     var accessSessions: [AccessSessionID] = []
@@ -157,7 +157,7 @@ package struct NaiveAccessSession: Sendable {
     var asked: [NaiveQuestionKind] = []
     /// P3: for each question, the cause of the access that needed it first.
     var causes: [NaiveQuestionKind: Cause] = [:]
-    /// The questions in the order in which claims first needed them.
+    /// The session's questions, in the order in which a claim needed each for the first time.
     var order: [NaiveQuestionKind] = []
     /// P9: the questions to save that another session asked, and for which this session waits.
     var awaited: [QuestionID] = []

@@ -81,7 +81,7 @@ extension NaiveArbiter {
         if !claim.isHeld {
             runOut(index)
         } else if let end = holdEnd(of: claim), end <= now {
-            // Y6, Y9: a writer that was last seen unchanged counts as clean when `hold` ends.
+            // Y6, Y9: if the last observation of a writer has shown no change, the writer counts as clean when `hold` ends.
             if case .unchanged = claim.seen { claims[index].isClean = true }
             suspend(index, .holdExpired)
         } else {

@@ -29,9 +29,9 @@ struct ConsentChecker: Checker {
     private var purposeful: Set<Party> = []
     /// For each presenter, the number of the event in which it last refused or forfeited a question.
     private var refused: [PresenterID: Int] = [:]
-    /// P15: for each claim made within another access, the presenters that have relinquished to that access.
+    /// P15: the presenters that have relinquished to an access, for each claim that was made within this access.
     private var covered: [ClaimID: Set<PresenterID>] = [:]
-    /// P15: for each claim made within another access, the items that the other access may move.
+    /// P15: the items that an access is allowed to move, for each claim that was made within this access.
     private var moving: [ClaimID: Set<ItemID>] = [:]
     /// P12: the items for which a presenter was listed since its last answer. A presenter need not be listed for them again.
     private var listed: [PresenterID: Set<ItemID>] = [:]
@@ -60,7 +60,7 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// Whether accesses of two parties may be in one access session (Terms in the Rules).
+    /// Whether two parties can share an access session (Terms in the Rules).
     ///
     /// A session that a process began without a purpose can later get a purpose of this process. A session that a parent began
     /// includes all children of the parent.
@@ -169,11 +169,12 @@ struct ConsentChecker: Checker {
                 for request in wanted where !present.contains(where: { $0.asked.contains(request) }) {
                     if isCovered(claim, request, id, model) { continue }
                     if request.isDeletion, isMovedInstead(part, of: claim) { continue }
-                    // P26: a presenter above is not asked about the deletion of a name of which it was not told yet.
+                    // P26: a presenter of a directory is not asked about the deletion of a name in it before it was told of
+                    // this name.
                     if request == .accommodateSubitemDeletion, model.newcomers.contains(part.item) {
                         continue
                     }
-                    // P9: the claim waits for a save that another claim has asked for.
+                    // P9: the presenter was already asked to save for another claim, and this claim waits for the same answer.
                     if request == .save, let saved = saves[id], saved >= claim.arrived { continue }
                     if request == .save, isSparedSaving(claim, part, presenterModel, model) { continue }
                     // P22: a presenter that has relinquished to a writer need not relinquish to a reader.
@@ -248,7 +249,7 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P15: whether the item is deleted within an access that may move the item.
+    /// P15: whether the claim deletes an item within an access that is allowed to move this item.
     private func isMovedInstead(_ part: ClaimRequest.Part, of claim: WorldModel.ClaimModel) -> Bool {
         part.access == .write(.forDeleting) && claim.nature != .aware && !claim.isBatch
             && moving[claim.id]?.contains(part.item) ?? false
@@ -276,7 +277,7 @@ struct ConsentChecker: Checker {
                     $0.presenter == id && ($0.lacksConsent || $0.mayBeUnanswered)
                 }
                 || refused[id].map { $0 >= claim.number } ?? false
-            // P12: a presenter that has ever forfeited a question may be listed in any session.
+            // P12: once a presenter has forfeited a question, it may be listed in any later session.
             if !isOpen, !hasRefused, !presenterModel.hasEverForfeited, grant.basis != .proceeded {
                 report.addViolation("\(claim.id) lists \(id), who refused nothing")
             }

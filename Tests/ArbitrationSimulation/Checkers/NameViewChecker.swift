@@ -138,7 +138,7 @@ struct NameViewChecker: Checker {
         for id in hearers(of: party, claim, model, at: [name], own) {
             touch(id, [name], model)
         }
-        // When a directory is deleted, no names exist below it any more.
+        // When a directory is deleted, the names in it are deleted with it.
         if homes[item] != nil {
             ends[item] = model.number
             for one in names.keys where one.directory == item { names[one] = .some(nil) }
@@ -206,7 +206,7 @@ struct NameViewChecker: Checker {
         }
     }
 
-    /// P5, P6: returns the presenters that must be told of a party's change.
+    /// P5, P6: returns the presenters that must get a notice of a change by this party.
     ///
     /// If a presenter's own program made the change, the method calls `body` to change the presenter's view, and does not
     /// return the presenter.

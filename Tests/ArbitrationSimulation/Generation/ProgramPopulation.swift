@@ -67,7 +67,7 @@ struct ProgramPopulation {
             aware.append(party)
             if chance.isLucky(40) { editors.append(party) }
         }
-        // Another process may have the same purpose.
+        // Sometimes a second process has the same purpose as this process.
         if chance.isLucky(30) {
             var party = party(process(root.number + 5))
             party.purpose = Purpose("a\(root.number)x0")

@@ -87,7 +87,7 @@ extension WorldGenerator {
         if entry.isBatch || entry.nature == .pendingSave { return }
         if entry.nature == .nameChange, entry.parts.count == 2 { return renameOver(entry) }
         for part in entry.parts where part.access.isWrite {
-            // An access may also end without a change.
+            // Some accesses end without a change.
             if entry.nature == .aware || entry.nature == .handle, chance.isLucky(30) { continue }
             switch part.access {
             case .write(.forDeleting): delete(part, entry.id)

@@ -37,7 +37,7 @@ package func describe(_ effect: Effect) -> String {
     }
 }
 
-/// N6: whether a notice of a change is about a deletion, so that the presenter need not read the item again.
+/// N6: whether a notice of a change is about a deletion. Then there are no new contents for the presenter to read.
 private func isOfDeletion(_ notice: Notice) -> Bool {
     (notice.kind == .didChange || notice.kind == .subitemDidChange)
         && notice.cause.access == .write(.forDeleting)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The moments for which an arbiter has asked and that have not come yet.
+/// The moments at which an arbiter has asked for a tick, and which have not come yet.
 ///
-/// The schedule holds all these moments, because the arbiter never cancels a moment.
+/// The arbiter never cancels a moment, so none is removed before it has come.
 package struct WakeSchedule: Sendable {
     private var moments: [Instant] = []
 

@@ -43,7 +43,7 @@ struct WorldModel {
         var place: Place
         /// The number of the last event that changed which item the presenter shows.
         var number: Int
-        /// Whether the presented name was deleted and no item has the name again.
+        /// Whether the presented name was deleted, and no item has got this name since then.
         var isGone = false
         /// The number of forfeits since the last answer or report of progress.
         var forfeits = 0
@@ -68,13 +68,13 @@ struct WorldModel {
     var questions: [QuestionID: Question] = [:]
     /// For each question, the waiting claim that caused it, if only one claim can have caused it.
     var askers: [QuestionID: ClaimID] = [:]
-    /// The moments for which the arbiter has asked and that have not come yet.
+    /// The moments at which the arbiter has asked for a tick, and which have not come yet.
     var wakes = WakeSchedule()
     /// The number of events up to now.
     var number = 0
     /// The number of the last event that changed the place of an item.
     var lastStructuralChange = 0
-    /// The items that were deleted and do not exist again.
+    /// The items that were deleted and were not created once more since then.
     var gone: Set<ItemID> = []
     /// The items that got a name since the model last had no claims, no questions and no wakes.
     var newcomers: Set<ItemID> = []
@@ -155,7 +155,7 @@ extension WorldModel {
             for (id, presenterModel) in presenterModels where presenterModel.item == item {
                 presenterModels[id]?.isGone = false
             }
-        // The file may still have other names.
+        // If the deleted name has a link number, the file can have other names. Then the item is not counted as gone.
         case .deleted(let item, let place, _, _):
             if place.link == nil { gone.insert(item) }
             lose(item, place)
@@ -219,14 +219,14 @@ extension WorldModel {
         }
     }
 
-    /// R1: when a document's file is replaced, the claims held through its handles go on with the former file, the orphan.
+    /// R1: when a document's file is replaced, the claims of open handles stay with the old file, which is now an orphan.
     private mutating func moveHandles(_ document: ItemID, to orphan: ItemID) {
         changeParts { entry, part in
             entry.isHeld && entry.nature == .handle && part.item == document ? (orphan, Place()) : nil
         }
     }
 
-    /// R2, P11: when a file becomes a document, the file's claims and presenters become those of the document.
+    /// R2, P11: when a new file becomes the document in a save, the new file's claims and presenters move to the document.
     private mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         if let orphan { moveHandles(document, to: orphan) }
         changeParts { _, part in part.item == incoming ? (document, part.place) : nil }
@@ -235,7 +235,7 @@ extension WorldModel {
         }
     }
 
-    /// S7: when a symbolic link leads elsewhere, the waiting claims that resolve the link wait for the new item.
+    /// S7: when a symbolic link gets a new target, waiting claims that follow the link wait for the new target.
     private mutating func relink(_ link: ItemID, to item: ItemID, _ place: Place) {
         changeParts { entry, part in
             !entry.isHeld && part.via == link && !part.access.isWrite ? (item, place) : nil
@@ -273,7 +273,7 @@ extension WorldModel {
     /// Returns the only claim that can have caused a question; nil if several claims can.
     func asker(of question: Question) -> ClaimID? {
         guard let presenterModel = presenterModels[question.presenter] else { return nil }
-        // A question about a deletion that has already happened belongs to no claim.
+        // If the deletion has already happened, no claim has caused the question.
         let lost = question.subitem ?? presenterModel.item
         if question.request.isDeletion, lost.map(gone.contains) ?? true { return nil }
         let candidates = claims.values.filter { claim in
@@ -310,7 +310,8 @@ extension WorldModel {
             presenterModels[question.presenter]?.forfeits += 1
             presenterModels[question.presenter]?.hasEverForfeited = true
         case .wake(let moment): wakes.ask(for: moment)
-        // P1: the presenters of the claim are chosen anew, so it has not caused its former questions.
+        // P1: the arbiter chooses the claim's presenters a second time. Questions from the first choice no longer count as
+        // caused by this claim.
         case .retarget(let id, _, _): askers = askers.filter { $1 != id }
         case .identify, .observe, .tell: break
         }

@@ -54,11 +54,11 @@ struct CycleSearchFairnessTests {
         }
     }
 
-    /// A ring of programs is a deadlock. To find this ring, the search needs more steps than it may take from one claim in the
-    /// first second.
+    /// A ring of programs is a deadlock. This ring is so large that the search from one of its claims does not end in the first
+    /// second.
     ///
-    /// In the first case, many short chains of another user use up their steps. In the second case, a few chains need more
-    /// steps than the search has.
+    /// It must be found although another user has many waiting claims: in the first case many short chains, in the second case
+    /// a few long chains.
     @Test(arguments: [(60, 15), (8, 250)] as [(UInt64, UInt64)])
     func aLargeDeadlockIsFoundBesideManyWaitingClaims(chains: UInt64, programs: UInt64) {
         var harness = Self.conversation

@@ -3,7 +3,7 @@ import Arbitration
 import Coordination
 import Testing
 
-/// Checks of limits that need too many events for a scenario file.
+/// Checks limits that are reached only after many events, too many for a scenario file.
 @Suite("Limits of names that are not yet sent to presenters")
 struct NameLimitTests {
     /// Rule N8: the access sessions of all presenters share one limit of unsent names. The limit does not grow with the number

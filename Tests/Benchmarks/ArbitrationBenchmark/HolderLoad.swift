@@ -4,7 +4,7 @@ import Coordination
 
 /// Measures the cost of a single event while very many claims hold one item.
 struct HolderLoad {
-    /// The processes to which the claims belong.
+    /// How the claims are divided among processes.
     enum Shape: String, CaseIterable {
         case one = "Readers of one process hold one item"
         case processes = "Readers of different processes hold one item"

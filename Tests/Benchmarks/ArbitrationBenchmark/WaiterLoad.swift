@@ -11,7 +11,7 @@ struct WaiterLoad {
     private static let sample = 100
     private static let item: UInt64 = 1
 
-    /// The processes to which the claims belong.
+    /// How the claims are divided among processes.
     enum Shape: String, CaseIterable {
         case processes = "different processes"
         case threads = "threads of one process"

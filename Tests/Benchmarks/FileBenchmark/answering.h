@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// A presenter that answers every request at once, and records the request.
+// SPDX-License-Identifier: Apache-2.0 A presenter that records each request and answers it immediately.
 #ifndef ANSWERING_H
 #define ANSWERING_H
 

@@ -4,7 +4,8 @@ import Testing
 
 @testable import FilesystemServer
 
-/// A program is stopped or frozen while its request waits. The tests check for how long the request may delay this (D200).
+/// A program is stopped or frozen while its request waits. The tests check for how long the waiting request delays the stop or
+/// freeze (D200).
 @Suite("Programs that are stopped or frozen while they wait")
 struct RequesterStopTests {
     /// Returns the time from the first stop signal until the daemon lets the request through. The daemon checks at fixed

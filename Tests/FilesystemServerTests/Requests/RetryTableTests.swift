@@ -162,8 +162,8 @@ struct RetryTableTests {
         #expect(look() == .retry)
         retries.noteMissingName(at: name, in: directory, by: caller(), at: now)
         #expect(look(in: NodeID(8)) == .first)
-        // If this look-up counted as a retry again, each later look-up would too, and would find the name missing during the
-        // save.
+        // The second look-up still counts as a part of the retry. If the third also counted, no look-up would wait for the save
+        // any more.
         #expect(look() == .last)
         #expect(look() == .first)
         retries.noteMissingName(at: name, in: directory, by: caller(), at: now)

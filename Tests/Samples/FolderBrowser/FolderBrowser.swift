@@ -89,8 +89,8 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         report("moved: \(oldName) to \(newName)")
     }
 
-    /// Called when an item was changed or deleted. There is no separate message for a deletion; a deleted item does not exist
-    /// any more.
+    /// Called when an item was changed or deleted. There is no separate message for a deletion, so the method checks whether
+    /// the item exists.
     func presentedSubitemDidChange(at url: URL) {
         let name = name(of: url)
         if FileManager.default.fileExists(atPath: url.path) {

@@ -71,7 +71,7 @@ extension NoteDocument {
     }
 }
 
-/// A read that may wait for other programs until the user cancels the read.
+/// A read that waits for other programs as long as necessary. The user can cancel it.
 final class PatientRead: @unchecked Sendable {
     // @unchecked: one thread coordinates, and any thread may cancel the coordinator.
     private let coordinator: NSFileCoordinator

@@ -3,7 +3,7 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// An editor that has a list open, and that may be unable to save the list.
+/// An editor that has a list open. In some scenes the editor cannot save the list.
 final class OpenList: NSObject, NSFilePresenter, @unchecked Sendable {
     // @unchecked: the two variables are accessed only while `lock` is held; everything else never changes.
     static let full = NSError(
