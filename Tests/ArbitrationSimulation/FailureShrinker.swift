@@ -10,7 +10,7 @@ package struct FailureShrinker {
 
     /// Creates a shrinker that searches for a shorter sequence of steps in which the same checker fails.
     ///
-    /// The search runs at most 100 sequences for each of the `tries`.
+    /// All runs of the search together have at most 100 times `tries` steps.
     package init(bounds: Bounds, checker: String, tries: Int, injectFault: FaultInjection? = nil) {
         self.injectFault = injectFault
         self.bounds = bounds

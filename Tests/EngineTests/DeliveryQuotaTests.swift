@@ -126,7 +126,8 @@ import func TestSupport.eventually
             !stage.engine.withState { $0.itemQuota.isSpent(7) }
         }
         try eventually(within: .seconds(10), "the news") {
-            // Before the notices that changes were missed, there can be notices of access sessions that had not ended.
+            // The mailbox can contain notices of earlier access sessions. After them it contains one notice for each presenter
+            // that missed changes.
             guests.take().map(\.presenter).suffix(shown.count) == shown[...]
         }
         stage.engine.remove(shown + [late, other])

@@ -8,7 +8,7 @@ import Testing
 struct LockWaitingTests {
     private static let margin = Duration.seconds(10)
 
-    /// Two open file descriptions of one file without a name. Each can lock the file for itself.
+    /// Two open file descriptions of one file without a name. If one description has locked the file, the other cannot lock it.
     private final class Pair: Sendable {
         private let first: OwnedDescriptor
         private let second: OwnedDescriptor

@@ -53,7 +53,7 @@ extension NaiveArbiter {
 
     /// X4: whether a suspended writer still blocks another writer, because one of the two is not identified yet.
     private func holdsBack(_ holder: Int, _ claimant: Int) -> Bool {
-        // G4: a name change does not wait for a suspended writer either.
+        // G4: a name change never waits for a suspended writer.
         if claims[holder].suspension == nil || claims[claimant].nature == .nameChange { return false }
         if claims[holder].party != nil, claims[claimant].party != nil { return false }
         if areExempt(holder, claimant) { return false }

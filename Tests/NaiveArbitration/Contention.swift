@@ -141,7 +141,7 @@ extension NaiveArbiter {
         case .unchanged(let position) where position > 0 || now >= claims[index].unchangedGrace:
             if claims[index].suspension == nil { suspend(index, .unchanged) }
         case .unchanged where claims[index].suspension == nil:
-            // Y2: a writer that has changed nothing is observed again when `unchangedGrace` ends.
+            // Y2: if a writer has changed nothing, its next observation is at the end of `unchangedGrace`.
             claims[index].nextObservation = claims[index].nextObservation.map {
                 min($0, claims[index].unchangedGrace)
             }

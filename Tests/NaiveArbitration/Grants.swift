@@ -18,7 +18,7 @@ extension NaiveArbiter {
         requestIdentity()
     }
 
-    /// Takes each claim that no claim blocks one step further, in the order of claim numbers.
+    /// Makes the next step for each claim that no other claim blocks, in the order of claim numbers.
     ///
     /// - Returns: whether a claim was granted, was refused or chose its presenters.
     private mutating func advanceClaims() -> Bool {

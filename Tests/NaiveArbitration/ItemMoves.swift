@@ -51,7 +51,7 @@ extension NaiveArbiter {
         leaveAccessSessions(index, isOver: false)
     }
 
-    /// S5, S6, N2, N7: records a move: claims follow the item, and presenters are told.
+    /// S5, S6, N2, N7: records a move. Claims of the item follow it to its new place, and presenters get a notice.
     mutating func noteMove(_ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?) {
         for index in claims.indices {
             let isRetargeted = claims[index].parts.indices.reduce(false) { isRetargeted, number in

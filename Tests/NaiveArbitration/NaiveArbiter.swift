@@ -3,8 +3,8 @@ package import Coordination
 
 /// A second, naive implementation of the rules of the arbiter.
 ///
-/// Each query reads all claims, and nothing is stored that follows from other state. The naive arbiter is slow and simple, and
-/// both arbiters must agree. It was written from the Rules document alone, without the arbiter's code.
+/// Each query examines all claims. The naive arbiter stores no value that can be computed from other values. The naive arbiter
+/// is slow and simple, and both arbiters must agree. It was written from the Rules document alone, without the arbiter's code.
 package struct NaiveArbiter: Sendable {
     package let bounds: Bounds
     package let limits: WorkLimits
@@ -106,7 +106,8 @@ package struct NaiveArbiter: Sendable {
             presenters[index].item = item
             presenters[index].place = place
         case .removed(let id):
-            // P14: a removed presenter has agreed to everything and gets no further notices.
+            // P14: the removal counts as an agreement to all open questions of the presenter. No notices are sent to it any
+            // more.
             presenters.removeAll { $0.id == id }
             questions.removeAll { $0.presenter == id }
             for accessSession in accessSessions where accessSession.presenter == id { drop(accessSession.id) }

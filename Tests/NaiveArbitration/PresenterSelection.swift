@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Chooses the presenters that a claim concerns, and the questions for them.
+/// Chooses the presenters that a claim concerns, and the questions that the claim must ask them.
 extension NaiveArbiter {
     private enum NaiveRelation { case same, packageAbove, directoryAbove, below }
 
@@ -34,7 +34,7 @@ extension NaiveArbiter {
     /// does not concern the presenter.
     private func position(of presenter: NaivePresenter, for part: ClaimRequest.Part) -> NaiveRelation? {
         let position = place(of: presenter, for: part)
-        // N15: of several muted presenters of an item, only the first counts.
+        // N15: if several presenters of an item are muted, only the first is considered.
         guard presenter.isMuted else { return position }
         let isConcerned = position == .same || position == .packageAbove
         let first = presenters.first {
@@ -200,7 +200,7 @@ extension NaiveArbiter {
             + wanted.filter { $0.0.request.isDeletion }
     }
 
-    /// P15: whether a question is omitted because the same program holds an aware access around the claim.
+    /// P15: whether a question is omitted, because the claim was made within an aware access that its program holds.
     private func isSettled(
         _ ask: NaiveQuestionKind, of presenter: NaivePresenter, _ party: Party, _ claim: NaiveClaim
     ) -> Bool {
@@ -214,7 +214,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P15: the held aware accesses of the same program that a write of the presented item would have to wait for.
+    /// P15: the aware accesses that the same program holds, and that would keep a write of the presented item waiting.
     private func accesses(
         around claim: NaiveClaim, _ presenter: NaivePresenter, _ party: Party
     ) -> [NaiveClaim] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Asks questions in access sessions, and takes the answers.
+/// Asks presenters questions in access sessions, and records their answers.
 extension NaiveArbiter {
     /// P1: chooses the presenters of a claim, and adds the claim to an access session with each of them.
     mutating func consult(_ index: Int) {
@@ -247,7 +247,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// Removes a pending question from its session and from all claims. A later claim can add the same question again.
+    /// Removes a pending question from its session and from all claims. A claim that needs the question later adds it to its
+    /// session.
     private mutating func forget(_ pendingQuestion: NaivePendingQuestion) {
         for index in claims.indices {
             claims[index].pendingQuestions.removeAll {
@@ -348,7 +349,7 @@ extension NaiveArbiter {
         questions[index].deadline = min(questions[index].deadline, least)
     }
 
-    /// P4: begins the time of a question anew, because the presenter reports progress.
+    /// P4: gives a question its full time once more, because the presenter has reported progress.
     mutating func extend(_ id: QuestionID) {
         guard let index = questions.firstIndex(where: { $0.id == id }) else { return }
         let question = questions[index]

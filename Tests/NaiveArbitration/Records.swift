@@ -24,7 +24,7 @@ package struct NaiveClaim: Sendable {
     var overtakes = false
     /// Whether the arbiter has chosen the presenters that the claim must ask.
     var hasConsulted = false
-    /// The locks that the claim requires, computed anew after each step.
+    /// The locks that the claim requires. They are computed after each step.
     var requiredLocks: [NaiveLock] = []
     /// Whether the current event has made the claim.
     ///

@@ -89,11 +89,11 @@ extension NaiveArbiter {
 
     func meets(_ one: Int, _ other: Int) -> Bool { !meetings(one, other).isEmpty }
 
-    /// Computes the required locks of all claims anew, and which read locks on the contents of directories count (S4).
+    /// Computes which locks all claims require, and which of the read locks on the contents of directories count (S4).
     ///
-    /// - A read lock on contents counts while another claim requires to write the contents.
-    /// - It no longer counts when the last such writer ends.
-    /// - Against a name change that comes later, only the read locks of aware claims count.
+    /// - A read lock on contents counts while another claim requires a lock to write these contents.
+    /// - When the last claim that writes the contents has ended, the read lock no longer counts.
+    /// - For a name change that arrives after the reader, only the read locks of aware claims count.
     mutating func enter() {
         let all = claims.map { requiredLocks(of: $0) }
         for index in claims.indices { claims[index].requiredLocks = all[index] }

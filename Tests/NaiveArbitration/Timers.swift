@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Carries out the actions of time limits.
+/// Carries out the actions that are due at the end of a time limit.
 extension NaiveArbiter {
     /// An action that is due at a moment. T4: earlier actions come first; of several actions at one moment, questions come
     /// first, then sessions, then claims.

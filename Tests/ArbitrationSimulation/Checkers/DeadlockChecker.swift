@@ -63,7 +63,7 @@ struct DeadlockChecker: Checker {
         }
     }
 
-    /// Whether it is possible that one claim waits for another claim, or cannot end before the other claim.
+    /// Whether it is possible that `one` waits for `other`, or that `one` can end only after `other`.
     private func waits(_ one: WorldModel.ClaimModel, for other: WorldModel.ClaimModel, _ model: WorldModel)
         -> Bool
     {
@@ -76,7 +76,8 @@ struct DeadlockChecker: Checker {
         return model.concerns(presenterModel, one) || model.lastStructuralChange >= one.number
     }
 
-    /// D1: whether a holder cannot end before a waiting claim, which was made within it or belongs to the same program.
+    /// D1: whether a waiting claim must end before a holder can end. It must if it was made within the holder or by the
+    /// holder's program.
     private func depends(_ holder: WorldModel.ClaimModel, on waiter: WorldModel.ClaimModel, certain: Bool)
         -> Bool
     {

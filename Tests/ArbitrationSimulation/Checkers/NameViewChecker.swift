@@ -187,7 +187,8 @@ struct NameViewChecker: Checker {
         }
     }
 
-    /// Records a name that no earlier event had mentioned. If the name existed before, the presenters above know it.
+    /// Records a name that no earlier event had mentioned. If the name existed before this event, the presenters of the
+    /// directories above know it.
     private mutating func learn(_ item: ItemID, _ place: Place, held: ItemID?, _ model: WorldModel)
         -> ModelName
     {

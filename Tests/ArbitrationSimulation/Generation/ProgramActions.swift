@@ -189,7 +189,7 @@ extension WorldGenerator {
         }
     }
 
-    /// Makes two programs claim the same two files in opposite orders.
+    /// Makes two programs claim two files: one program claims A and then B, the other claims B and then A.
     mutating func cross() {
         let files = tree.files
         guard files.count > 1, let one = chance.one(of: files), let other = chance.one(of: files),

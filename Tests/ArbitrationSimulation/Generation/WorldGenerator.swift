@@ -62,7 +62,7 @@ package struct WorldGenerator: Sendable {
     var stamps: [ClaimID: UInt64] = [:]
     var lastClaim: UInt64 = 0
     var lastPresenter: UInt64 = 0
-    /// The percentage of programs' claims that are identified later than the arbiter asks.
+    /// The percentage of programs' claims that are not identified as soon as the arbiter asks.
     let shyness: Int
     private let length: Int
     let families: Int
