@@ -2,9 +2,9 @@
 package import Coordination
 import Glibc
 
-/// Lists the access to an item that each kernel request needs.
+/// Gives the kind of access that a kernel request needs, such as to read, to write or to delete.
 ///
-/// A request that is not listed here makes no claim, such as a request through an open handle.
+/// For a request that is not listed in this file, no claim is made. An example is a read through an open handle.
 package enum AccessTable {
     /// Returns the access of an OPEN request. Returns nil if the open of a file of this class makes no claim.
     package static func opening(_ flags: Int32, of itemClass: ItemClass) -> Access? {
@@ -19,38 +19,39 @@ package enum AccessTable {
         case .document, .background, .log: break
         }
         if truncates { return .write(.updating) }
-        // Without a truncation, old contents stay in the file. So presenters save their changes before the open.
+        // If the open does not truncate the file, the program may keep a part of the old contents. So presenters must
+        // save their changes before the open.
         return mayWrite ? .write(.forMerging) : .read()
     }
 
     /// Returns the access of a SETATTR request that sets the size of a file by its path, without an open handle.
     package static func resizing(to size: Int64) -> Access { .write(size == 0 ? .updating : .forMerging) }
 
-    /// The access of a SETATTR request for other attributes, and of changes of extended attributes.
+    /// The access of a SETATTR request that sets no size, and of a request that changes extended attributes.
     ///
-    /// Such a request makes no claim. Presenters are told of the change afterwards.
+    /// No claim is made for such a request. Presenters are told of the change when it is done.
     package static let changingAttributes = Access.write(.updating)
 
     /// The access of a CREATE request that makes a new file.
     package static let creating = Access.write(.forReplacing)
-    /// The access of a request that gives an item a free name at which a document waits for a file.
+    /// The access of a request that gives a file the name of a document which has no file at the moment.
     ///
-    /// The claim is for that document, and ends when the name exists.
+    /// The claim is for that document. The claim ends when the name exists.
     package static let filling = Access.write(.updating)
-    /// The access of a request that makes a name in a package, or moves an item into a package.
+    /// The access of a request that creates an item in a package, or moves an item into a package.
     ///
-    /// The claim is for the directory in which the name is made, and ends when the name exists.
+    /// The claim is for the directory in which the new name is made. The claim ends when the name exists.
     package static let makingInPackage = Access.write(.updating)
     /// Returns the access of an UNLINK request.
     ///
     /// If a save removes the file, the access is an update and not a deletion: the save soon makes the file again.
     package static func removing(isSave: Bool) -> Access { .write(isSave ? .updating : .forDeleting) }
-    /// Returns the access of a RENAME request to the file that it moves.
+    /// Returns the access that a RENAME request needs to the file that it moves.
     package static func moving(isSave: Bool) -> Access { .write(isSave ? .updating : .forMoving) }
-    /// Returns the access of a RENAME request to the file that already has the new name.
+    /// Returns the access that a RENAME request needs to the file that already has the new name.
     ///
-    /// If a file is moved over a file, the moved file has the next contents of the document, whatever directory it comes
-    /// from. An exchange (`RENAME_EXCHANGE`) moves both files and deletes neither.
+    /// An exchange (`RENAME_EXCHANGE`) moves both files and deletes neither. Any other rename takes the name from this
+    /// file: the access is an update if the moved file has the document's next contents.
     package static func movingOnto(isUpdate: Bool, isExchange: Bool) -> Access {
         if isExchange { return .write(.forMoving) }
         return .write(isUpdate ? .updating : .forReplacing)

@@ -48,8 +48,9 @@ final class CoordinatedFilesystem: Filesystem {
     let extendedAttributes: ExtendedAttributes
     let readWrite: ReadWrite
 
-    /// Makes all services of a mount. `root` is the source. It must have been opened before the mount, which may cover
-    /// it.
+    /// Makes all services of a mount.
+    ///
+    /// `root` is the source. It was opened before the mount was made, because the mount may cover it.
     init(
         mirroring root: consuming OwnedDescriptor, engine: Engine, connection: Connection,
         configuration: MountConfiguration, of mount: MountEntry, descriptorLimit: Int, store: VersionStore?,
@@ -123,7 +124,8 @@ final class CoordinatedFilesystem: Filesystem {
         connect(budget)
     }
 
-    /// Whether several users may have access; only an in-place mount of root with `allow_other` gives it to them.
+    /// Returns whether the mount needs a ``RightsWatcher``: only an in-place mount with `allow_other` does, because
+    /// several users have access there.
     private static func needsRightsWatcher(
         _ configuration: MountConfiguration, _ fileHandles: FileHandleResolver?
     ) -> Bool {
@@ -132,8 +134,8 @@ final class CoordinatedFilesystem: Filesystem {
 
     /// Gives the lower services closures that call higher services.
     ///
-    /// The closures refer to the higher services, so the objects form cycles of references. `deinit` breaks these cycles.
-    /// A closure that still runs then keeps the objects that it uses.
+    /// The closures and the services refer to each other, so they would never be freed. `deinit` removes the closures.
+    /// A closure that is still running then keeps its services until it returns.
     private func connect(_ budget: DescriptorBudget) {
         saves.onNameResolved { [coordinator] name, directory in
             coordinator.completeLookupWaits(for: name, in: directory)

@@ -4,15 +4,15 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Ends the daemon of a mount that was unmounted in the daemon's mount namespace but still exists elsewhere.
+/// Ends the daemon of a mount that was unmounted in the daemon's mount namespace, but is unused elsewhere.
 ///
-/// The mount may still exist:
+/// After an unmount the mount may still exist:
 /// - in another mount namespace that has a copy of the mount, as containers and services make them;
 /// - in programs that have files of the mount open or work in its directories.
 ///
-/// The kernel ends the connection to the daemon only when all of these are gone, which may never happen. So the daemon
-/// goes on answering programs that use the mount. But if no program uses it, the daemon ends. Otherwise the unused copy
-/// would hold the source, which could not be mounted again.
+/// As long as the mount exists anywhere, the kernel does not end the connection to the daemon. While programs use the
+/// mount, the daemon goes on answering them. When no program uses the mount, the daemon ends. An unused copy would
+/// otherwise keep the source from being mounted again.
 struct DetachedMountMonitor: Sendable {
     /// The daemon ends only if no request has come for this time.
     private static let quiet = TimeSpan.seconds(1)
@@ -33,12 +33,14 @@ struct DetachedMountMonitor: Sendable {
         self.lastRequest = lastRequest
     }
 
-    /// Starts a thread that waits until the mount is unmounted here. Later checks call `end` when the mount is unused.
+    /// Starts a thread that waits until the mount is unmounted in the daemon's mount namespace. Later checks call `end`
+    /// when no program uses the mount.
     func prepare(_ end: ServiceShutdown) throws(Errno) {
         let watch = try MountTableMonitor()
         try JoinableThread {
             while isMounted { watch.wait() }
-            // Usually the mount exists nowhere else, and the kernel ends the connection within this moment.
+            // Usually the mount exists nowhere else. The kernel then ends the connection within this moment, and no
+            // check is needed.
             look(end, after: Self.moment)
         }.detach()
     }
@@ -54,12 +56,13 @@ struct DetachedMountMonitor: Sendable {
     }
 
     private func look(_ end: ServiceShutdown) {
-        // The check runs on a worker thread, because all deadlines share the timers' thread.
+        // The check runs on a worker thread. It would delay all other deadlines if it ran on the timers' thread.
         filesystem.context.engine.workers.run { lookAtAll(end) }
     }
 
     private func lookAtAll(_ end: ServiceShutdown) {
-        // The time of the last request is read before the current time, because a request may arrive in between.
+        // The time of the last request is read before the current time. In the other order, a request between the two
+        // reads would seem to come from the future.
         let last = Instant(nanoseconds: lastRequest())
         if Engine.now.since(last) >= Self.quiet, filesystem.isAtRest, isEmpty {
             filesystem.context.engine.log(

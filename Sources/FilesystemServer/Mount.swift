@@ -49,7 +49,7 @@ package final class Mount: StatusSource {
     private let session: FuseSession
     private let filesystem: CoordinatedFilesystem
     private let end: ServiceShutdown
-    /// The mount's entry in the mount table, read after mounting.
+    /// The new mount's entry in the system's mount table.
     private let entry: MountEntry
     package let engine: Engine
 
@@ -64,7 +64,7 @@ package final class Mount: StatusSource {
         self.mountpoint = mountpoint
         let before: MountTable
         do throws(Errno) {
-            // Drop the capability before threads start, because they inherit it.
+            // New threads inherit capabilities. So the capability is dropped before threads start.
             do throws(Errno) {
                 try ThreadIdentity.dropResourceCapability()
             } catch {
@@ -98,7 +98,7 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Answers requests, and blocks until the mount is gone and no program uses it. See ``DetachedMountMonitor``.
+    /// Answers requests. Returns when the mount is gone, or is unmounted and unused (see ``DetachedMountMonitor``).
     package func serve() throws(Errno) {
         try DetachedMountMonitor(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
         if let rights = filesystem.rightsWatcher {
@@ -112,7 +112,8 @@ package final class Mount: StatusSource {
             SleepInhibitor(filesystem.coordinator.parkedRequests, of: mountpoint, log: engine.log).run()
         }.detach()
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
-        // The last handles to close may have left contents to preserve. So may handles that are still open.
+        // The mount has ended. Handles that were closed last, and handles that are still open, may have contents to
+        // preserve.
         filesystem.context.isOver.store(true, ordering: .sequentiallyConsistent)
         endWaits()
         filesystem.closer.preserveAtUnmount()
@@ -156,7 +157,8 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Ends the waits of all parked requests. A later request that would have to wait is answered at once.
+    /// Ends the waits of all parked requests. From then on, a request that would have to wait is answered without a
+    /// wait.
     package func endWaits() { filesystem.coordinator.parkedRequests.close() }
 
     /// Finds documents by their paths for the control socket.
@@ -184,8 +186,8 @@ package final class Mount: StatusSource {
 }
 
 extension Mount {
-    /// The number of threads that answer requests. With two, other requests are answered while one request takes long. No
-    /// request blocks such a thread. See also D81, which says how these threads wait for requests.
+    /// The number of threads that answer requests. While one thread works on a long request, the second thread answers
+    /// other requests. Work that may block is done on other threads. D81 says how these threads wait for requests.
     private static let loopThreads = 2
     /// The number of threads for work that may block: preserving, syncing, copying, and data that the kernel does not
     /// move.
@@ -193,16 +195,16 @@ extension Mount {
 
     private static let prunePause = TimeSpan.seconds(600)
 
-    /// How long the remaining work may take after the mount is gone. It is enough to copy the largest file that is
-    /// preserved.
+    /// How long preserving and other work may go on after the mount has ended. The time is enough to copy the largest
+    /// file that is preserved.
     private static let longestShutdown = TimeSpan.seconds(30)
 
     private static let features: ConnectionFeatures = [
         .passthrough, .parallelDirectoryOperations, .privilegeClearing, .posixACL, .unmaskedModes, .recalling,
     ]
 
-    /// The most descriptors that the daemon keeps open. More would save no time, and each keeps an inode of the source in
-    /// memory.
+    /// The most descriptors that the daemon keeps open. More descriptors would save no time. Each descriptor keeps an
+    /// inode of the source in memory.
     private static let mostDescriptors = 16_384
 
     /// The limit of descriptors for inodes, open files and directory listings: half of the process's limit.
@@ -215,7 +217,8 @@ extension Mount {
     /// Returns the dead mount that the new mount replaces. Returns nil for users other than root, because `fusermount3`
     /// cannot replace a mount.
     ///
-    /// Throws if the dead mount covers another directory than the source: it was then made after the source was found.
+    /// Throws if the dead mount covers a directory that is not the source. The dead mount was then made after the
+    /// source was found.
     private static func deadMount(
         at mountpoint: String, hiding source: borrowing OwnedDescriptor, _ configuration: MountConfiguration
     ) throws(Errno) -> DeadMountRoot? {
@@ -225,8 +228,8 @@ extension Mount {
         return dead
     }
 
-    /// Returns the directory that root mounts over. No path is walked a second time, because a user may have changed the
-    /// path.
+    /// Returns a descriptor of the directory over which root mounts. Root mounts by this descriptor and not by the
+    /// path, because another user may change where the path leads.
     ///
     /// Returns nil for users other than root, and if a dead mount hides the directory.
     private static func place(
@@ -238,11 +241,10 @@ extension Mount {
         return try OwnedDescriptor.openResolved(Array(mountpoint.utf8))
     }
 
-    /// Returns the new mount's entry in the mount table, even if another mount already covers the new one. That other
-    /// mount must not be unmounted in its place.
+    /// Returns the new mount's entry in the mount table. A later mount at the same path is not returned.
     ///
-    /// If the directory was renamed or replaced by a link meanwhile, the new mount has another path. It is then
-    /// unmounted.
+    /// If the directory was renamed or replaced by a link during the mount call, the new mount has an unexpected path.
+    /// The new mount is then unmounted, and an error is thrown.
     private static func newMount(
         by session: borrowing FuseSession, at mountpoint: String, of source: String, since before: MountTable,
         _ log: (String) -> Void
@@ -282,14 +284,14 @@ extension Mount {
 }
 
 extension Bounds {
-    /// Limits `wait` to half of the kernel's time limit for FUSE requests, if an administrator has set such a limit. The
-    /// kernel ends a connection with a request that takes longer.
+    /// Limits `wait` to half of the kernel's time limit for FUSE requests, if an administrator has set such a limit.
+    /// When a request takes longer than the limit, the kernel ends the connection.
     fileprivate mutating func stayBelowRequestTimeout() {
         for name in ["max_request_timeout", "default_request_timeout"] {
             guard let text = readSmallFile("/proc/sys/fs/fuse/\(name)"),
                 let seconds = UInt64(String(decoding: text, as: UTF8.self).filter(\.isNumber)), seconds > 0
             else { continue }
-            // The kernel checks the time limit only at intervals. Half of the limit leaves enough room.
+            // The kernel checks the time limit only now and then, so `wait` is set to half of the limit.
             wait = min(wait, .milliseconds(seconds * 500))
         }
     }

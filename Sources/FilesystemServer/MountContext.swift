@@ -17,18 +17,19 @@ final class MountContext: Sendable {
     let store: VersionStore?
     let submounts: Submounts
     let threads: WorkerPools
-    /// Whether a file's times show each change that comes after the daemon has read them. If not, two changes in quick
-    /// succession may leave the same times.
+    /// Whether a change always gives a file new times, if the file's times were read before the change. If not, two
+    /// changes in quick succession may leave the same times.
     let hasFineTimes: Bool
-    /// The time at which the mount began, in seconds since 1970, less 2 s because file times are rounded.
+    /// The time at which the mount began, in seconds since 1970. Two seconds are subtracted, because file systems round
+    /// file times.
     ///
-    /// If a file has not changed since this time, the kernel's attributes of the file are correct.
+    /// If a file was last changed before this time, the attributes that the kernel has cached are correct.
     let began = WallClock.nanoseconds() / 1_000_000_000 - 2
-    /// True once the FUSE connection has ended. The requests of claims that are granted later were already answered with
-    /// ENOTCONN.
+    /// True once the FUSE connection has ended. A claim that is granted after that has no request to continue: the
+    /// request was already answered with ENOTCONN.
     let isOver = Atomic(false)
 
-    /// `root` is the source, which must have been opened before the mount.
+    /// `root` is the source. It was opened before the mount was made.
     init(
         of root: borrowing OwnedDescriptor, engine: Engine, connection: Connection,
         configuration: MountConfiguration, at mount: MountEntry, store: VersionStore?,
@@ -59,26 +60,27 @@ final class MountContext: Sendable {
         return configuration.isInPlace && node.isMachineLocal ? .long : .brief
     }
 
-    /// Returns whether all changes of names in a directory go through the mount. Changes around an in-place mount do not
-    /// count.
+    /// Returns whether every change of a name in this directory goes through the mount. Changes to the files below an
+    /// in-place mount are disregarded.
     func namesChangeOnlyHere(_ directory: Node) -> Bool {
         let mount = directory.key.mount
         return configuration.isInPlace && hasFineTimes && !submounts.isOnSubmount(mount)
             && !submounts.isShared(mount)
     }
 
-    /// Returns whether a name in a directory is that of the store, the daemon's own directory, which programs do not see.
+    /// Returns whether a name is that of the store. The store is the daemon's own directory, and programs do not see
+    /// it.
     func isPrivate(_ name: borrowing FileName, in parent: NodeID) -> Bool {
         parent == .root && name == ".truce"
     }
 
-    /// Makes an item with a new number, which no document has yet.
+    /// Makes an item with a new number, which no other item has.
     func makeItem() -> ItemID { ItemID(1 << 62 | engine.makeClaimID().rawValue) }
 
-    /// Returns whether a file was changed so recently that a further change may not alter its times.
+    /// Returns whether a file was changed so recently that one more change may leave its times the same.
     ///
-    /// Since Linux 6.13, common file systems give each change after a read of the times a new time. But a submount may
-    /// have a file system that does not.
+    /// Since Linux 6.13, common file systems change a file's times at each change if the times were read before. The
+    /// file system of a submount may not do so.
     func isTimeRacy(_ status: FileStatus) -> Bool {
         guard !hasFineTimes || submounts.isOnSubmount(status.mount) else { return false }
         let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)

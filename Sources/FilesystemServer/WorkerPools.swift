@@ -4,27 +4,27 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Pools of threads for work that may block. The threads that answer requests are not among them.
+/// Pools of threads for work that may block. The threads that answer requests are never used for such work.
 package final class WorkerPools: Sendable {
     enum WorkKind: Hashable {
-        /// Work on files of a file system that may wait without limit for a network or another process.
+        /// Work on files of a file system that may wait for a network or another process, without a time limit.
         case work
         /// Writes and syncs files. A slow or frozen file system delays only these threads.
         case writing, syncing
-        /// Writes to files what programs have stored to mappings of them. Such a write may have to wait for other
+        /// Writes data to files that programs have written to a mapping. Such a write may have to wait for other
         /// writers.
         case storing
         /// Preserves contents: copies them, and waits until the copy is on the disk.
         case preserving
-        /// Observes whether files have changed. The kernel may first have to write to the files by requests, which other
-        /// threads answer.
+        /// Observes whether files have changed. To do so, the kernel may first have to write data to the files, by
+        /// requests that other threads answer.
         case fileObservation
         /// Observes the file positions of programs in `/proc`.
         case processObservation
         /// Makes files with the rights of the user that asked for them.
         case making
-        /// Starts opens of users that have many waiting opens. Each open may have to wait for a lease or a slow file
-        /// system.
+        /// Starts opens for a user that already has many waiting opens. Each open may have to wait for a lease or for a
+        /// slow file system.
         case opening
     }
 
@@ -33,7 +33,8 @@ package final class WorkerPools: Sendable {
         let purpose: WorkKind
     }
 
-    /// Assigns a group of threads (a slot) to each mount in the source, in the order in which the mounts appear.
+    /// Numbers the mounts within the source, in the order in which files on them are used. Mounts with the same number
+    /// (slot) share threads.
     package struct Slots {
         private var byMount: [UInt64: UInt64] = [:]
 
@@ -67,8 +68,8 @@ package final class WorkerPools: Sendable {
         self.workers = workers
     }
 
-    /// Returns the thread pool for one kind of work on the files of one mount, so that a blocked mount does not delay
-    /// other mounts.
+    /// Returns the thread pool for one kind of work on the files of one mount. Different mounts have different pools,
+    /// so work that blocks on one mount does not delay the work on another.
     func of(_ mount: UInt64, for purpose: WorkKind) -> LazyWorkerPool {
         state.withLock { state in
             let key = Key(slot: state.slots.slot(of: mount), purpose: purpose)
@@ -81,8 +82,9 @@ package final class WorkerPools: Sendable {
         }
     }
 
-    /// Waits until all work is done, but no longer than until a moment of the monotonic clock in nanoseconds. Returns
-    /// whether the work is done. Observations are not waited for.
+    /// Waits until all work except observations is done, at most until `moment`. Returns whether the work is done.
+    ///
+    /// `moment`: nanoseconds of the monotonic clock.
     func finish(until moment: UInt64) -> Bool {
         let observationThreads: Set<WorkKind> = [.fileObservation, .processObservation]
         let pools = state.withLock { $0.pools.filter { !observationThreads.contains($0.key.purpose) } }
@@ -91,8 +93,8 @@ package final class WorkerPools: Sendable {
 }
 
 extension MountContext {
-    /// Runs work on a file that may block, on a thread of its mount if the file is distant. Quick work on local files
-    /// runs on a common worker.
+    /// Runs `body`, which works on a file and may block. A distant file's work runs on threads for that file's mount,
+    /// and quick work on a local file runs on a common worker.
     func work(
         on node: Node, for purpose: WorkerPools.WorkKind = .work, _ body: @escaping @Sendable () -> Void
     ) {
@@ -100,11 +102,13 @@ extension MountContext {
         if isQuick { engine.workers.run(body) } else { node.threads(for: purpose).run(body) }
     }
 
-    /// Goes on with a request after its wait, by a call of `body`.
+    /// Continues a request after its wait: calls `body` with the reply.
     ///
-    /// The calling thread belongs to the timers or the control socket, and all requests share it. So if `body` may block,
-    /// it runs on a worker. `mayBlock` means that `body` may block even on a local file, such as an open that waits for a
-    /// lease. Threads that answer requests may block in this way.
+    /// The calling thread belongs to the timers or to the control socket, so `body` must not block it. If `body` may
+    /// block, it runs on a worker.
+    ///
+    /// `mayBlock`: whether `body` may block even on a local file, such as an open that waits for a lease. A thread that
+    /// answers requests runs such a body itself.
     func resumeRequest(
         _ node: Node?, _ reply: consuming Reply, mayBlock: Bool = false,
         _ body: @escaping @Sendable (consuming Reply) -> Void

@@ -6,18 +6,18 @@ import LinuxSystem
 
 /// Reports files that have exchanged names out of band, as in a rotation of logs or by `RENAME_EXCHANGE`.
 ///
-/// If such files were reported one after the other, each would count as a file renamed over a document. The two documents
-/// would then become a single document for good. So both documents first leave their files. Then each document takes the
-/// file that now has its name.
+/// If the files were reported one after the other, each file would seem to replace the other document. The two
+/// documents would then become a single document for good. So both documents are first separated from their files. Then
+/// each document takes the file that now has the document's name.
 extension OutOfBandMonitor {
     typealias DirtyNameStatus = (dirtyName: OutOfBandChanges.DirtyName, status: FileStatus)
 
-    /// Reports the documents that have exchanged their files. Returns the changes that were no exchanges.
+    /// Reports the documents that have exchanged their files. Returns the other changes, which are no exchanges.
     func tellOfExchanges(_ found: [DirtyNameStatus], _ names: TrackedNames) -> [DirtyNameStatus] {
         let exchanged = namesOfExchanged(found, names)
         guard !exchanged.isEmpty else { return found }
-        // The nodes are held until the end. A node that the daemon forgot in between would become its former document
-        // again.
+        // The nodes are held until the end of this function. If the daemon forgot a node in between, the node would get
+        // its former document back.
         let taken = found.filter { exchanged.contains($0.dirtyName.key) }.map { dirtyName, status in
             (dirtyName, nodes.introduce(status, as: dirtyName.name, in: dirtyName.directory, isLocked: false))
         }

@@ -7,14 +7,16 @@ import Synchronization
 
 /// Makes the kernel drop cached names, attributes and contents after out-of-band changes.
 ///
-/// Only the thread that watches the source calls these functions, because the kernel may let an invalidation wait for a
-/// request. They never read files of a submount (``Node/isOnSubmount``): such a file may not answer, and while the thread
-/// waits, no client is told of changes.
+/// The kernel may let an invalidation wait for a request. So only the thread that watches the source calls these
+/// functions.
+///
+/// These functions never read a file on a submount (``Node/isOnSubmount``). Such a file might not answer, and the
+/// waiting thread would report no further changes.
 extension OutOfBandMonitor {
-    /// Invalidates the kernel's caches after a change, and records the change for the report after a quiet period.
+    /// Invalidates the kernel's caches after a change, and adds the change to `seen` for the later report.
     ///
-    /// `isNamed` means that the events name the process of each change, so that changes by the daemon itself are left out
-    /// already.
+    /// `isNamed`: whether the kernel's events say which process made each change. If so, the daemon's own changes were
+    /// already left out.
     func recordChange(
         _ dirtyName: OutOfBandChanges.DirtyName, isNamed: Bool, besides writers: Set<NodeID>,
         _ seen: inout OutOfBandChanges
@@ -28,16 +30,16 @@ extension OutOfBandMonitor {
         let node = status.flatMap { nodes[FileKey($0)] }
         if dirtyName.changesName, isNamed || !isOwn {
             sourceWatcher?.changes.add(1, ordering: .relaxed)
-            // If a node already has this name, a lookup found the name after the change. The kernel's entry is then
-            // correct.
+            // If the node of this file already has this name, a lookup has found the name after the change. The
+            // kernel's cached entry is then correct.
             if node?.isCalled(dirtyName.name, in: dirtyName.directory) != true {
                 dirtyName.name.withName { connection.invalidateEntry($0, in: dirtyName.directory.id) }
             }
             connection.invalidateAttributes(of: dirtyName.directory.id)
             seen.add(dirtyName)
         } else if dirtyName.changesName, engine.hasAwareClients {
-            // The mount itself changed this name, but another program may have changed it since. The report compares the
-            // final state.
+            // The daemon itself changed this name, but another program may have changed the name after that. So the
+            // report checks the name's final state.
             seen.add(dirtyName.doubtful)
         }
         guard !dirtyName.mask.isDisjoint(with: [.written, .closed, .attributes]) else { return }
@@ -61,22 +63,23 @@ extension OutOfBandMonitor {
         seen.add(node, mask)
     }
 
-    /// Returns whether another program changed a file around the mount. The file's stamp and the mount's own changes
-    /// decide.
+    /// Returns whether another program changed a file around the mount. This is decided by the file's stamp and by the
+    /// list of changes that the daemon made.
     func isExternalChange(_ mask: ChangeWatch.ChangeMask, in node: Node) -> Bool {
         guard let own = sourceWatcher?.own else { return false }
-        // The mount's own changes are read before the status. So a change by the mount that is being made now is known as
-        // its own.
+        // The daemon's own changes are read before the file's status. If the daemon changes the file between the two
+        // reads, the last check in this function detects it.
         let known = own.changes(of: node.id)
         do throws(Errno) {
             let status = try node.descriptor().descriptor.status()
             let isAboutContents = !mask.isDisjoint(with: [.written, .closed])
             let isExplained = known.explain(isAboutContents ? Stamp(status) : nil, at: Engine.now)
             guard mask.isChange(of: status), !isExplained else { return false }
-            // A program of the mount that has opened the file to write since then may have made the change.
+            // A program of the mount may have made the change, if it has the file open to write or has changed it since the
+            // first read.
             return handles.writers(on: node).isEmpty && own.changes(of: node.id).latest == known.latest
         } catch {
-            // The file is gone. The removal of its name is reported instead.
+            // The file is gone. The removal of the file's name is reported by another event.
             return false
         }
     }
@@ -91,8 +94,8 @@ extension OutOfBandMonitor {
 
     /// Invalidates the kernel's caches of all files, because the kernel has dropped events.
     ///
-    /// Cached contents are invalidated only for open files, because the kernel drops a file's contents when the file is
-    /// opened. Cached names and attributes are valid for only a second (D76).
+    /// Cached contents are invalidated for open files only: the kernel drops the contents of other files when they are
+    /// opened. Cached names and attributes become invalid by themselves after a second (D76).
     func invalidateAll() {
         connection.invalidateAttributes(of: .root)
         for node in nodes.all where !node.isOnSubmount && node.isOpen {
@@ -107,8 +110,8 @@ extension OutOfBandMonitor {
         }
     }
 
-    /// Returns the directory that a file handle identifies, if the kernel knows the directory or clients of the control
-    /// socket may follow it. Otherwise returns nil.
+    /// Returns the directory that a file handle identifies. Returns nil if the kernel does not know the directory,
+    /// unless there are clients of the control socket that may follow it.
     func directory(of handle: PersistentFileHandle, hasAwareClients: Bool) -> Node? {
         do throws(Errno) {
             let opened = try nodes.root.budget.path(of: handle)
@@ -116,8 +119,8 @@ extension OutOfBandMonitor {
             if let known = nodes[key] { return known }
             guard hasAwareClients, let names = try tree.names(of: opened) else { return nil }
             var walked: [Node] = []
-            // The lookups that are counted here are taken back. A node stays known only if other code has begun to use
-            // it.
+            // The walk has counted a lookup of each node, and these lookups are taken back here. A node stays in the
+            // table only if other code now uses it.
             defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
             let found = try reach(names, holding: &walked)
             return found.key == key ? found : nil
@@ -144,7 +147,7 @@ extension OutOfBandMonitor {
 
 extension OutOfBandChanges.DirtyName {
     var changesName: Bool { !mask.isDisjoint(with: [.appeared, .vanished]) }
-    /// Whether no event shows a change of the name. The report checks the name all the same.
+    /// Whether no event shows a change of the name. The report nevertheless checks the name.
     var isDoubtful: Bool { mask.isEmpty }
     var doubtful: Self { Self(directory: directory, name: name, mask: []) }
     /// Whether this is the name of the store, the daemon's own directory.
@@ -155,8 +158,8 @@ extension ChangeWatch.ChangeMask {
     /// How recently, in nanoseconds, a file must have changed so that the event of its close counts as a change.
     private static let lately: Int64 = 5_000_000_000
 
-    /// Returns whether an event shows a change. The close of a file that was open to write may show none, because the
-    /// program may not have written.
+    /// Returns whether an event shows a change. An event for the close of a file that was open to write may show no
+    /// change, because the program may have written nothing.
     fileprivate func isChange(of status: FileStatus) -> Bool {
         guard isDisjoint(with: [.written, .attributes]) else { return true }
         let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)

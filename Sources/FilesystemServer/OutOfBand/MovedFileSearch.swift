@@ -4,12 +4,12 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Searches files and directories that other programs have moved to an unwatched directory, before a lookup finds them.
+/// Finds files and directories that other programs have moved to a directory that is not watched.
 extension OutOfBandMonitor {
-    /// Searches the file or directory that had a name, and reports its new name to its followers and to those of files in
-    /// it.
+    /// Searches for a file or directory that has lost a name, and reports its new name.
     ///
-    /// Returns whether it is still in the source under a new name.
+    /// The report goes to the followers of the file, or of the directory and the files in it. Returns whether the file
+    /// or directory has a new name in the source.
     func findAgain(_ node: Node, from dirtyName: OutOfBandChanges.DirtyName) -> Bool {
         guard !node.isOnSubmount else { return false }
         do throws(Errno) {
@@ -18,7 +18,8 @@ extension OutOfBandMonitor {
             guard hasSingleKnownName(node, status), let names = try tree.names(of: opened.descriptor),
                 try follow(node, to: names)
             else { return false }
-            // The new directory was not watched, so changes of the file's contents there were not reported either.
+            // The new directory was not watched, so no event has reported changes of the file's contents in that
+            // directory.
             if node.kind == S_IFREG, hasChanged(node, status) {
                 events.noteChange(of: node, .write(.updating)) { .outOfBand }
             }
@@ -29,17 +30,17 @@ extension OutOfBandMonitor {
         }
     }
 
-    /// Returns whether a file has a single name, now as before.
+    /// Returns whether a file had a single name before the change, and has a single name now.
     ///
-    /// The daemon knows a file with several links by one name. When this name is removed, the document counts as deleted.
-    /// It does not move to a link that already existed (D20).
+    /// The daemon uses only one name of a file with several hard links. When this name is removed, the document counts
+    /// as deleted, although the other links still exist (D20).
     private func hasSingleKnownName(_ node: Node, _ status: FileStatus) -> Bool {
         if status.isDirectory { return status.linkCount > 0 }
         guard status.linkCount == 1, let known = documents.snapshot(of: node.item) else { return false }
         return known.file == node.key && known.linkCount == 1
     }
 
-    /// Reports that a node has moved to a path. The directories above it may have moved too; they are also reported.
+    /// Reports that a node has moved to a path. If directories on this path have moved as well, they are also reported.
     /// Returns whether the node now has that path.
     private func follow(_ node: Node, to names: [NameBytes]) throws(Errno) -> Bool {
         guard let name = names.last else { return false }
@@ -66,8 +67,8 @@ extension OutOfBandMonitor {
         return origin
     }
 
-    /// Reports the move of the node that had a name, if a lookup has already found the node elsewhere. Returns whether a
-    /// move was reported.
+    /// Reports the move of the node that formerly had a name, if a lookup has already found the node under a new name.
+    /// Returns whether a move was reported.
     func reportMoveFoundByLookup(
         by formerNames: [EntryName: NodeID], from dirtyName: OutOfBandChanges.DirtyName
     ) -> Bool {
@@ -79,10 +80,10 @@ extension OutOfBandMonitor {
         return tellOfMove(of: node, to: now) != nil
     }
 
-    /// Retains the directory of each name by one more lookup. So a directory stays known and watched if a client follows
-    /// a document in it.
+    /// Counts one more lookup of the directory of each name, so that the daemon does not forget the directory while the
+    /// names are reported.
     ///
-    /// Directories that the kernel has forgotten are looked up again.
+    /// Directories that the kernel has already forgotten are looked up again.
     func retain(
         directoriesOf dirtyNames: [OutOfBandChanges.DirtyName], _ held: inout [Node]
     ) -> [OutOfBandChanges.DirtyName] {

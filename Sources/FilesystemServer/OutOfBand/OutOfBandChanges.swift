@@ -3,16 +3,17 @@ import Coordination
 import FuseBridge
 import LinuxSystem
 
-/// The names and files that other programs changed out of band, until these changes are reported.
+/// The names and files that other programs changed out of band, until the changes are reported.
 ///
-/// Only the fact that a name changed is recorded. The report reads the new state from the directory after a quiet period.
-/// So a save of many steps is reported as one change. A file that was created and removed is not reported.
+/// Only the fact that a name changed is recorded. After a quiet period, the report reads from the directory what the
+/// name leads to now. So a save in many steps is reported as a single change, and a file that was created and removed
+/// again is not reported.
 struct OutOfBandChanges {
     struct DirtyName {
         var directory: Node
         let name: NameBytes
         var mask: ChangeWatch.ChangeMask
-        /// Whether the kernel has reported no change of the name, but may have dropped events about it.
+        /// Whether the kernel has reported no change of the name, but may have dropped an event about the name.
         var isSupposed = false
 
         var key: EntryName { EntryName(name, in: directory) }
@@ -31,27 +32,27 @@ struct OutOfBandChanges {
         var mask: ChangeWatch.ChangeMask
     }
 
-    /// Changes are reported when no further change has come for the time `quiet`, but after the time `patience` at the
-    /// latest.
+    /// Changes are reported when no further change has come for the time `quiet`. If changes go on coming, the report
+    /// is made after the time `patience`.
     private static let quiet = TimeSpan.milliseconds(100)
     private static let patience = TimeSpan.seconds(1)
-    /// The most names, and the most files, that are recorded. Above that, everything counts as changed.
+    /// The most names that are recorded, and also the most files. If more have changed, every file counts as changed.
     private static let capacity = 16_384
 
     private(set) var dirtyNames: [EntryName: DirtyName] = [:]
     private(set) var order: [EntryName] = []
     private(set) var written: [NodeID: DirtyNode] = [:]
     private(set) var writtenOrder: [NodeID] = []
-    /// Whether more has changed than is recorded, so that any file may have changed.
+    /// Whether more names or files have changed than are recorded. Every file then counts as changed.
     private(set) var hasOverflowed = false
     private var began: Instant?
     private var latest: Instant?
-    /// Whether a change was added after the last call of ``noteTime(_:)``.
+    /// Whether a change was added since the last call of ``noteTime(_:)``.
     private var hasUntimedChanges = false
 
     var isEmpty: Bool { order.isEmpty && writtenOrder.isEmpty && !hasOverflowed }
 
-    /// The time at which the changes are to be reported; nil if there are none.
+    /// The time at which the changes must be reported; nil if no changes are recorded.
     var due: Instant? {
         guard let began, let latest else { return nil }
         return min(latest + Self.quiet, began + Self.patience)
@@ -66,8 +67,8 @@ struct OutOfBandChanges {
 
     mutating func add(_ dirtyName: DirtyName) {
         let key = dirtyName.key
-        // A doubtful name above the limit is left out: the mount itself changes many names, and then not everything
-        // counts as changed.
+        // A doubtful name that exceeds the limit is dropped. The daemon itself changes many names, and these must not
+        // make every file count as changed.
         guard !dirtyName.isDoubtful || dirtyNames[key] != nil || order.count < Self.capacity else { return }
         hasUntimedChanges = true
         if dirtyNames[key] == nil {

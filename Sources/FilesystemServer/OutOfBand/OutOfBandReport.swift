@@ -5,12 +5,12 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Reports out-of-band changes of names to the programs that present or follow the names.
+/// Reports out-of-band changes of names to the programs that present or follow these names.
 ///
-/// The present directories are compared with the recorded names, in this order:
-/// - Names of followed documents, so that each document stays with its name.
-/// - Other names, to which files may have moved.
-/// - Names that have no file any more.
+/// For each changed name, the file that the name has now is compared with the file that the daemon knows by it:
+/// - First come the names of followed documents, so that each document stays with its name.
+/// - Then come other names that have a file. A followed file may have moved there.
+/// - Last come the names that have no file any more.
 extension OutOfBandMonitor {
     func tell(of seen: OutOfBandChanges, later: inout OutOfBandChanges) {
         var names = TrackedNames(documents)
@@ -28,31 +28,34 @@ extension OutOfBandMonitor {
         missing = missing.filter {
             !left.contains($0.key) && !reportMoveFoundByLookup(by: formerNames, from: $0)
         }
-        // The names are read again, because a document may have another name now.
+        // The list of names is made again, because a document may have another name after the previous steps.
         names = TrackedNames(documents)
         if seen.hasOverflowed, names.haveRoot {
             events.noteChange(of: nodes.root, .write(.updating)) { .outOfBand }
         }
         for dirtyName in missing { tellOfLoss(dirtyName, names) }
-        // The names are read again, because documents without a file now wait for one. If a directory is gone as well,
-        // its documents wait for a new directory of its name.
+        // The list of names is made again, because documents that lost their file in the previous step now wait for a
+        // new one. If a document's directory is gone as well, the document waits for a new directory with that
+        // directory's name.
         names = TrackedNames(documents)
         for dirtyName in missing { names.leave(dirtyName.key, of: documents) }
         for written in seen.dirtyNodesInOrder where isExternalChange(written.mask, in: written.node) {
-            // After a loss of events, changes of followed documents were already reported above.
+            // After the kernel has dropped events, all followed documents were already checked earlier in this
+            // function.
             if seen.hasOverflowed, written.node.isTracked { continue }
             events.noteChange(of: written.node, AccessTable.changingAttributes) { .outOfBand }
         }
     }
 
-    /// Reads the status of the file under each name. Returns the names with a file, and the names without one.
+    /// Reads the status of the file under each name. Returns two lists: the names that have a file, and the names that
+    /// have none.
     private func look(
         at dirtyNames: [OutOfBandChanges.DirtyName], later: inout OutOfBandChanges
     ) -> (there: [DirtyNameStatus], missing: [OutOfBandChanges.DirtyName]) {
         var (there, missing): ([DirtyNameStatus], [OutOfBandChanges.DirtyName]) = ([], [])
         for dirtyName in dirtyNames where !dirtyName.directory.isOnSubmount {
             let status = self.status(of: dirtyName)
-            // A program of the mount is changing the name now, or began to change it during the lookup. The name is
+            // A program of the mount is changing this name now, or changed it during the lookup. So this name is
             // reported later.
             if sourceWatcher?.own.has(dirtyName.key, within: OwnChanges.moment, at: Engine.now) ?? false {
                 later.add(dirtyName)
@@ -65,7 +68,7 @@ extension OutOfBandMonitor {
         return (there, missing)
     }
 
-    /// Reports the file under the name of a followed document. Returns whether the file is that document now.
+    /// Reports a file that has the name of a followed document. Returns whether this file now belongs to the document.
     private func tellOfDocument(
         at former: Node, _ dirtyName: OutOfBandChanges.DirtyName, _ status: FileStatus,
         _ left: inout Set<EntryName>
@@ -103,14 +106,15 @@ extension OutOfBandMonitor {
         return true
     }
 
-    /// Returns whether a document has changes that its followers were not told of. Always returns true for a directory.
+    /// Returns whether a file was changed and its followers were not told of the change yet. Always returns true for a
+    /// directory.
     func hasChanged(_ document: Node, _ status: FileStatus) -> Bool {
         guard document.kind == S_IFREG, let known = documents.snapshot(of: document.item) else { return true }
         return known != TrackedFile.FileSnapshot(status) && isExternalChange(.written, in: document)
     }
 
-    /// Returns the former name of a node that now has another name. Returns nil if the node has no former name, or still
-    /// has it.
+    /// Returns the name that a node had before the present one. Returns nil if the node had no name, or if the old name
+    /// still leads to the node.
     func formerName(of node: Node, now dirtyName: OutOfBandChanges.DirtyName) -> NameChange? {
         let (name, parent, hasName) = node.location
         let (formerName, directory) =
@@ -122,7 +126,7 @@ extension OutOfBandMonitor {
         return NameChange(outOfBand: formerName, in: directory)
     }
 
-    /// Reports a file under a name that no followed document has.
+    /// Reports a file that has a name which no followed document has.
     private func tellOfArrival(
         _ dirtyName: OutOfBandChanges.DirtyName, _ status: FileStatus,
         _ left: inout Set<EntryName>
@@ -175,13 +179,14 @@ struct TrackedNames {
     private struct Follower {
         let node: Node
         let document: Node?
-        /// The node of the document. If the document has no file, the directory in which it waits for one.
+        /// The node of the document's file. If the document has no file, this is the node of the directory in which the
+        /// document waits for a file.
         let anchor: Node
         var isItself: Bool { node === document }
     }
 
     private var followers: [EntryName: [Follower]] = [:]
-    /// The names at which documents without a file wait for one.
+    /// The names at which documents without a file wait for a new file.
     private var awaited: [OutOfBandChanges.DirtyName] = []
     /// Whether a client follows the root of the source, which has no name that could change.
     private(set) var haveRoot = false
@@ -216,21 +221,23 @@ struct TrackedNames {
         followers[name]?.contains(where: \.isItself) ?? false
     }
 
-    /// Returns the nodes that still have a name and that are followed documents or directories above such documents.
+    /// Returns the nodes that still have a name. They are followed documents, or directories above followed documents.
     func nodes(at name: EntryName) -> [Node] {
         let known = (followers[name] ?? []).filter { $0.node.isKnown(by: name) }
         return Array(Dictionary(known.map { ($0.node.id, $0.node) }) { one, _ in one }.values)
     }
 
-    /// Returns the documents that are gone when a name is gone. Leaves out the documents that have `moved` with the node
-    /// of that name.
+    /// Returns the documents that are gone because a name is gone: the document with this name, or all documents in the
+    /// directory with this name.
+    ///
+    /// Leaves out the documents in `moved`, which have moved together with the directory.
     func losses(at name: EntryName, besides moved: Set<NodeID>) -> [Node] {
         (followers[name] ?? []).filter { !moved.contains($0.node.id) && $0.node.isKnown(by: name) }
             .compactMap(\.document)
     }
 
-    /// Makes the documents that wait for a file in or below a removed directory wait for a new directory of its name as
-    /// well.
+    /// Called when a directory was removed in which documents wait for a file. From then on these documents also wait
+    /// for a new directory with the removed directory's name.
     func leave(_ name: EntryName, of documents: DocumentTable) {
         for follower in followers[name] ?? [] where follower.document == nil {
             var next: Node? = follower.anchor
@@ -242,8 +249,8 @@ struct TrackedNames {
         }
     }
 
-    /// Returns each changed name once. If the kernel has dropped events, the names of all followed documents count as
-    /// changed.
+    /// Returns a list in which each changed name occurs once. If the kernel has dropped events, the list also contains
+    /// the names of all followed documents.
     func join(_ seen: OutOfBandChanges) -> [OutOfBandChanges.DirtyName] {
         guard seen.hasOverflowed else { return seen.dirtyNamesInOrder }
         let all = dirtyNames

@@ -6,22 +6,22 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Detects out-of-band changes of rights below an in-place mount, which programs make through older descriptors.
+/// Detects changes of rights that programs make to the files below an in-place mount, through older descriptors.
 ///
-/// A thread soon makes the kernel drop the attributes of such a file, so that the old attributes no longer permit
-/// accesses (D198). This is needed only where users other than the mount's owner have access, and only in the source's
-/// own file system. Elsewhere, attributes are valid for at most a second: see ``AttributeReplies``.
+/// After such a change, the kernel must drop the file's cached attributes, because the old attributes may permit
+/// accesses that are now forbidden (D198). A thread does this soon after the change. It does so only where other users
+/// than the mount's owner have access, and only in the source's own file system. In all other cases, attributes are
+/// valid for at most a second: see ``AttributeReplies``.
 final class RightsWatcher: Sendable {
     private enum State: UInt8 {
         case noticing
-        /// The kernel drops events. Until that ends, attributes are valid for only a second, and changes are not checked
-        /// (D215).
+        /// The kernel drops events, because too many changes come. Until no more events are dropped, attributes are
+        /// valid for only a second, and changes are not checked (D215).
         case overwhelmed
         case over
     }
 
-    /// The pause before a read, in microseconds. Changes within this time are checked together, so that the daemon's own
-    /// changes wake the thread less often.
+    /// The pause before a read, in microseconds. All changes within this pause wake the thread only once.
     private static let momentMicroseconds: UInt32 = 1_000
     /// The pause between reads, in microseconds, while changes are read but not checked.
     private static let pauseMicroseconds: UInt32 = 1_000_000
@@ -29,7 +29,7 @@ final class RightsWatcher: Sendable {
     private let watch: ChangeWatch
     private let state = Atomic<UInt8>(State.noticing.rawValue)
 
-    /// Returns nil without root's rights, or if the kernel's events cannot name directories.
+    /// Returns nil if the daemon does not have root's rights, or if the kernel's events cannot identify directories.
     init?(of root: borrowing OwnedDescriptor) {
         do throws(Errno) { watch = try ChangeWatch(attributesIn: root) } catch { return nil }
     }
@@ -48,8 +48,8 @@ final class RightsWatcher: Sendable {
                 let changes = try watch.read()
                 pace.noteReading(of: changes.changes.count)
                 take(changes, monitor, &pace, &gone)
-                // The names are also checked between two reads without a pause. So programs that make very many changes
-                // cannot delay the check.
+                // The missing names are searched for after each read, even if the next read follows without a pause. So
+                // programs that make very many changes cannot delay the search.
                 look(for: &gone, monitor)
             }
         } catch {
@@ -76,8 +76,8 @@ final class RightsWatcher: Sendable {
             become(.noticing)
             look(at: changes, monitor, &gone)
         case .invalidateAll:
-            // The state is set first, so that attributes which the kernel receives from now on are valid for only a
-            // second.
+            // The state is set before the attributes are invalidated. So all attributes that the kernel gets after the
+            // invalidation are valid for only a second.
             become(.overwhelmed)
             _ = gone.take()
             monitor.invalidateAllAttributes()
@@ -108,26 +108,29 @@ final class RightsWatcher: Sendable {
 
 /// Decides whether changes of rights are checked, or come too fast to be checked.
 ///
-/// If a program changes very many files at once, the kernel drops events. Then all attributes are invalidated, which
-/// takes 0.2 s for 100,000 files that the kernel knows. So this is done only once. From then on attributes are valid for
-/// a second, until no event was lost for a while (D215).
+/// If a program changes very many files in a short time, the kernel drops events. Then all attributes are invalidated
+/// once, which takes 0.2 s for 100,000 files that the kernel knows. After that, attributes are valid for only a second,
+/// until the kernel has dropped no event for 5 s (D215).
 struct RightsThrottle: Sendable {
     enum Step: Sendable { case look, invalidateAll, drop }
 
     private static let calm = TimeSpan.seconds(5)
-    /// After a read of so many events, more events may be waiting. The buffer has room for so many events, however long
-    /// their names are.
+    /// A read that returns this many events has probably not returned all events. The buffer has room for this many
+    /// events with names of any length.
     static let many = 128
-    /// The most reads without a pause. Without this limit, the thread might occupy a processor.
+    /// The most reads in succession without a pause. Without this limit, the thread might occupy a processor all the
+    /// time.
     private static let mostInARow = 16
-    /// The most reads without a pause while changes are not checked. So many reads empty the kernel's whole queue.
+    /// The most reads in succession without a pause, while changes are not checked. This number of reads empties the
+    /// kernel's whole queue.
     private static let mostDroppedInARow = 128
 
     private var readingsInARow = 0
-    /// Whether the next read follows at once, because more events may be waiting.
+    /// Whether the next read follows without a pause, because more events may be waiting.
     var readsOn: Bool { readingsInARow > 0 }
 
-    /// The time at which changes are checked again, if no more events are lost; nil while changes are checked.
+    /// The time at which changes are checked again, if the kernel drops no more events until then. Nil while changes
+    /// are checked.
     private(set) var resumeAt: Instant?
 
     /// Notes how many changes a read has returned.
@@ -137,7 +140,8 @@ struct RightsThrottle: Sendable {
         readingsInARow = isLast ? 0 : readingsInARow + 1
     }
 
-    /// Decides whether changes that were just read are checked, are dropped, or cause all attributes to be invalidated.
+    /// Decides about changes that were just read: they are checked, they are dropped, or all attributes are
+    /// invalidated.
     mutating func step(hasOverflowed: Bool, at now: Instant) -> Step {
         if hasOverflowed {
             let isFirst = resumeAt == nil
@@ -152,11 +156,12 @@ struct RightsThrottle: Sendable {
     }
 }
 
-/// Names at which a file's rights changed, and that now lead to another file or to none. There is a set for each
-/// directory, with about 4096 names in all.
+/// The names at which a file's rights changed, and which now lead to another file or to no file.
+///
+/// There is a set of names for each directory. All sets together have at most about 4096 names.
 private struct MissingNames {
     private static let most = 4096
-    /// The pause after a scan of all nodes is this many times as long as the scan.
+    /// After a scan of all nodes, the pause until the next scan is this many times as long as the scan took.
     private static let restPerLook: UInt64 = 20
     private var names: [NodeID: Set<[UInt8]>] = [:]
     private var count = 0
@@ -182,8 +187,8 @@ private struct MissingNames {
 
 /// A directory in which a file's rights changed.
 ///
-/// The kernel may not know the directory through the mount. But the kernel may know the file by a name in another
-/// directory.
+/// `node` is nil if the kernel does not know the directory through the mount. The kernel may nevertheless know the
+/// file, by a name in another directory.
 private final class ChangedDirectory: Sendable {
     let descriptor: SharedDescriptor
     let node: Node?
@@ -195,7 +200,8 @@ private final class ChangedDirectory: Sendable {
     }
 }
 
-/// The directories of the changes that one read has returned. Each is opened once, also if it is gone.
+/// The directories of the changes that one read has returned. Each directory is opened only once. The fact that a
+/// directory is gone is remembered as well.
 private struct ChangedDirectories {
     /// The most directories that are held open at the same time.
     private static let most = 32
@@ -220,8 +226,10 @@ private struct ChangedDirectories {
 }
 
 extension OutOfBandMonitor {
-    /// Invalidates the attributes of the file under a name. If the name now has another file or none, adds the name to
-    /// `gone`: the kernel may still know the changed file by it.
+    /// Invalidates the attributes of the file under a name.
+    ///
+    /// The name may have got another file since the change, or may have none. The name is then added to `gone`, because
+    /// the kernel may still know the changed file by this name.
     fileprivate func invalidateAttributes(
         of name: NameBytes, in directory: ChangedDirectory, orKnownBy gone: inout MissingNames
     ) {
@@ -241,15 +249,15 @@ extension OutOfBandMonitor {
         gone.add(name, in: parent)
     }
 
-    /// Invalidates the attributes of all files that were known by these names. All nodes are checked, because no table
-    /// lists the nodes of a directory.
+    /// Invalidates the attributes of all files that the kernel has known by these names. All nodes are checked, because
+    /// no table lists the nodes of a directory.
     fileprivate func invalidateAttributes(ofKnownBy names: [NodeID: Set<[UInt8]>]) {
         for node in nodes.all where node.isKnown(byOneOf: names) {
             connection.invalidateAttributes(of: node.id)
         }
     }
 
-    /// Invalidates the attributes of all files, because the kernel has dropped events or reports no more events.
+    /// Invalidates the attributes of all files, because the kernel has dropped events or will report no more events.
     fileprivate func invalidateAllAttributes() {
         for node in nodes.all where !node.isOnSubmount { connection.invalidateAttributes(of: node.id) }
     }

@@ -6,13 +6,15 @@ import Synchronization
 
 /// Reads the kernel's events about out-of-band changes, on a thread of its own.
 ///
-/// The thread invalidates the kernel's caches at once, and tells presenters after a quiet period. An invalidation may
-/// wait for a request that holds the directory's lock. So a request with such a lock must not wait for this thread. If an
-/// invalidation takes so long that the kernel drops events, the thread checks all followed files.
+/// The thread first invalidates the kernel's caches. After a quiet period it tells presenters of the changes.
+///
+/// An invalidation may wait for a request that holds the directory's lock. So such a request must not wait for this
+/// thread. If the invalidation takes so long that the kernel drops events, the thread checks all followed files.
 final class SourceWatchThread: Sendable {
-    /// Events within this time are gathered and handled together, so that a repeated change is checked once.
+    /// Events that come within this time are handled together. If the same file changes several times, it is checked
+    /// only once.
     private static let moment = TimeSpan.milliseconds(10)
-    /// After this many events the thread handles them, even if more events arrive quickly.
+    /// After this many events the thread stops reading and handles them, even if more events are waiting.
     private static let batch = 4096
 
     private let monitor: OutOfBandMonitor
@@ -77,7 +79,7 @@ final class SourceWatchThread: Sendable {
         var known: [ChangeWatch.Directory: Node] = [:]
         for change in changes.changes where change.process != own {
             let directory = known[change.directory] ?? find(change.directory, hasAwareClients, &ignored)
-            // A directory that has moved into the source may bring ignored directories along.
+            // A directory was moved into the source. It may contain directories that were ignored until now.
             if change.mask.isSuperset(of: [.directory, .appeared]) { ignored.removeAll() }
             guard let directory else { continue }
             known[change.directory] = directory
@@ -116,15 +118,15 @@ final class SourceWatchThread: Sendable {
     }
 }
 
-/// Directories of the file system in which changes need no report. Most of them are outside the source.
+/// Directories whose changes need no report. Most of them are outside the source, but on the same file system.
 private struct IgnoredDirectories {
     private static let capacity = 4096
     private var handles: Set<PersistentFileHandle> = []
     private var arrivals: UInt64 = 0
     private var hasAwareClients = false
 
-    /// Forgets all ignored directories when the kernel learns of a directory, or clients appear: an ignored directory may
-    /// matter now.
+    /// Forgets all ignored directories when the kernel gets to know a new directory, or when the first client appears
+    /// or the last one goes. An ignored directory may then need reports.
     mutating func renew(arrivals: UInt64, hasAwareClients: Bool) {
         if arrivals != self.arrivals || hasAwareClients != self.hasAwareClients { removeAll() }
         (self.arrivals, self.hasAwareClients) = (arrivals, hasAwareClients)
