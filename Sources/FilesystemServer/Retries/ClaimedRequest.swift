@@ -4,15 +4,16 @@ import CoordinationEngine
 import FuseBridge
 import Synchronization
 
-/// A request that makes a claim without a handle: it changes names, or the size of a file.
+/// A request for which a claim is made without a handle: it changes names, or the size of a file.
 ///
 ///     made ──claimed──▶ waiting ──decided──▶ decided
 ///
-/// The kernel holds a lock for such a request. If the request's claim must wait, the daemon answers ESTALE, so that the
-/// kernel drops the lock and tries again. This object stores the decision about the claim until the retry.
+/// The kernel holds a lock during such a request. If the claim must wait, the daemon answers ESTALE: the kernel then
+/// drops the lock, and sends the request again later. Until the request comes again, this object stores the decision
+/// about its claim.
 final class ClaimedRequest: Claimant, PreservationSubject {
-    /// The operation that the kernel asks for. The daemon recognises a retry by its operation, which is the same as
-    /// before.
+    /// The operation that the kernel asks for. A retry asks for the same operation as the first request, and the daemon
+    /// recognises it by that.
     enum Kind: Sendable {
         case resizing(Node, below: Node?)
         case making(NameChange)
@@ -33,14 +34,15 @@ final class ClaimedRequest: Claimant, PreservationSubject {
         var claiming = Claiming.unclaimed
         /// Whether the kernel will not retry the request, so that no claim is needed.
         var isOver = false
-        /// The closures to run when the claim is decided; empty from then on.
+        /// The closures to run when the claim is decided. The list is empty after the decision.
         var outcomes: [Engine.DecisionHandler] = []
     }
 
     let kind: Kind
     let request: ClaimRequest
     let thread: Int32
-    /// The save that takes a name away by this request, if any, as assessed when the request was made.
+    /// If the request removes or renames a document as a step of a save, the save. It was assessed when the request was
+    /// made.
     let save: SaveAssessment?
     let isInPackage: Bool
     private let made = Engine.now
@@ -88,7 +90,8 @@ final class ClaimedRequest: Claimant, PreservationSubject {
         }
     }
 
-    /// The directory of the request. The kernel asks for the directory's attributes during the retry.
+    /// The directory in which the request changes a name. During the retry, the kernel asks for this directory's
+    /// attributes.
     var directory: Node? {
         switch kind {
         case .resizing(_, let directory): directory
@@ -104,39 +107,39 @@ final class ClaimedRequest: Claimant, PreservationSubject {
         }
     }
 
-    /// Whether the request's claim ends as soon as it is decided, so that the retry makes a claim of its own.
+    /// Whether the request's claim ends as soon as it is decided. The retry then makes a new claim.
     ///
-    /// In a package, requests for different names claim the same item. If the claim was held for the retry, another
-    /// request might come first and wait for it. The kernel holds a lock for that other request, and the retry waits for
-    /// this lock.
+    /// In a package, requests for different names claim the same item. Suppose that the claim was held until the retry.
+    /// Another request could wait for the claim, with a kernel lock that the retry needs, and both would be stuck.
     var endsWhenDecided: Bool {
         if case .making = kind { return true }
         return isInPackage
     }
 
-    /// Returns the save that takes a node's name away by this request, if the request is about the node's document.
+    /// Returns the save of which this request is a step, if the request takes a name from this node's document.
     func save(of node: Node) -> SaveAssessment? { request.first.item == node.item ? save : nil }
 
-    /// Returns whether a request of this kind may be the retry of this request. Both requests are from the same thread.
+    /// Returns whether a request of this kind can be the retry of this request. Both requests are from the same thread.
     ///
-    /// The path of a truncation leads to another file if the document was saved or replaced meanwhile. The kernel has
-    /// used its only retry then. So the second request counts as the retry, whatever file it is for.
+    /// After a save, the path of a truncation leads to another file than before. The kernel has nevertheless used its
+    /// only retry. So a second truncation counts as the retry, whatever file it is for.
     func mayBeRetried(as kind: Kind) -> Bool {
         if case .resizing = kind, case .resizing = self.kind { return true }
         return self.kind.isSame(as: kind)
     }
 
-    /// Returns whether both requests are about the same documents. The documents' names may have been exchanged
-    /// meanwhile.
+    /// Returns whether both requests are about the same documents. They are not if the documents' names were exchanged
+    /// between the requests.
     func hasSameItems(as other: ClaimedRequest) -> Bool {
         request.first.item == other.request.first.item
             && request.rest.map(\.item) == other.request.rest.map(\.item)
     }
 }
 
-// Two threads may both try to make the claim: the thread that handles the request, and the timers' thread after a delay.
+// Two threads may try to make the claim of a request: the thread that handles the request, and, after a delay, the
+// timers' thread.
 extension ClaimedRequest {
-    /// Returns whether the caller is to make the claim now. Returns true only to the first caller.
+    /// Returns whether the caller must make the claim. Returns true to the first caller only.
     func beginClaiming() -> Bool {
         state.withLock { state in
             guard case .unclaimed = state.claiming, !state.isOver else { return false }
@@ -145,7 +148,8 @@ extension ClaimedRequest {
         }
     }
 
-    /// Marks that the kernel will not retry the request. A thread that makes the claim afterwards ends it.
+    /// Notes that the kernel will not retry the request. If a thread is just making the claim, that thread ends the
+    /// claim.
     func giveUp() { state.withLock { $0.isOver = true } }
 
     var isOver: Bool { state.withLock { $0.isOver } }
@@ -160,8 +164,8 @@ extension ClaimedRequest {
         for outcome in outcomes { outcome(decision) }
     }
 
-    /// Calls `outcome` exactly once with the decision about the claim: at once if the claim is decided, otherwise on the
-    /// thread that decides it.
+    /// Calls `outcome` exactly once with the decision about the claim. If the claim is not decided yet, the thread that
+    /// decides it makes the call.
     func whenDecided(_ outcome: @escaping Engine.DecisionHandler) {
         let decision: Engine.Decision? = state.withLock { state in
             let decision = state.claiming.decision

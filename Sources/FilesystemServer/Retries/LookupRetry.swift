@@ -4,10 +4,11 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Lookups of names that are missing in the middle of a save. Such a lookup is answered ESTALE. The kernel retries it
-/// when the name has a file again.
+/// Lookups of names that are missing in the middle of a save. The daemon answers such a lookup with ESTALE. The kernel
+/// repeats the lookup when the name has a file again.
 extension RetryCoordinator {
-    /// Answers a lookup of a name that has no file: at once, or after the pending save of the name has ended.
+    /// Answers a lookup of a name that has no file. If the name is missing in the middle of a save, the answer waits
+    /// for the end of the save.
     func answerMissing(_ name: NameBytes, in directory: Node, reply: consuming Reply) {
         let thread = reply.caller.thread
         guard thread > 0 else { return reply.fail(.noEntry) }
@@ -25,17 +26,18 @@ extension RetryCoordinator {
             .lookup(name: name.bytes, isUnlinked: isUnlinked), in: directory.id, by: thread)
         recordRetry(by: NameSubject(name, in: directory, thread: thread))
         connection.invalidateAttributes(of: directory.id)
-        // The pending save may have ended since the check. Then no other call would end the wait of this lookup.
+        // The pending save may have ended after the previous check. In that case, no other call would end the wait of
+        // this lookup.
         let isStillOpen =
             saves.isOpen(pendingSave) && saveLifecycle.isSavePending(pendingSave)
         if !isStillOpen { completeLookupWait(serial, by: thread, in: directory.id) }
         reply.fail(.stale)
     }
 
-    /// Returns whether the kernel retries the lookup of this thread after ESTALE (D126).
+    /// Returns whether the kernel repeats the lookup of this thread after ESTALE (D126).
     ///
-    /// The kernel does not retry a call that makes a directory, link or other item: its program would see ESTALE as an
-    /// error. So such a call does not wait, and the new item takes the name.
+    /// The kernel repeats no lookup for a call that makes a directory, link or other item: the program would get
+    /// ESTALE. So such a call does not wait, and its item gets the missing name.
     private func canRetry(_ thread: Int32) -> Bool { ProcessInspection.isMakingName(thread: thread) != true }
 
     func completeLookupWait(_ serial: UInt64, by thread: Int32, in directory: NodeID) {

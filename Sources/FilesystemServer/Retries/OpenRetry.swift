@@ -4,7 +4,7 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Opens that their threads are expected to send again: after an interrupt, or after ESTALE.
+/// Opens that a thread is expected to send again: after an interrupt, or after the answer ESTALE.
 extension RetryCoordinator {
     func expectRetry(_ open: PendingOpen, for span: TimeSpan) {
         let visit = open.leave()
@@ -15,12 +15,12 @@ extension RetryCoordinator {
         }
     }
 
-    /// Gives up the retried open of a thread, if the thread's lookup found no file under the name. Returns whether there
-    /// was such an open.
+    /// Gives up the retried open of a thread, if the thread's lookup has found no file under the name. Returns whether
+    /// the thread was retrying an open.
     ///
-    /// The open does not come again, because the kernel has used its only retry.
+    /// The kernel has used its only retry, so the open does not come again.
     func giveUpRetry(of thread: Int32) -> Bool {
-        // An open that was only interrupted keeps its position in the lock queue.
+        // An open that was interrupted, and not answered ESTALE, keeps its position in the lock queue.
         let open = expectedRetries.take(by: thread, where: \.isRetry)
         guard let open else { return false }
         giveUp(open)
@@ -29,9 +29,9 @@ extension RetryCoordinator {
 
     /// Makes a GETATTR wait for a save, if its thread is retrying the open of a document.
     ///
-    /// The thread asks for the attributes of the document's directory, with no lock held. If the document is missing in
-    /// the middle of a save, the answer waits for the save. An answer without a wait would make the open fail, because
-    /// the kernel does not retry twice.
+    /// During the retry, the thread asks for the attributes of the document's directory, and the kernel holds no lock.
+    /// If the document is missing in the middle of a save, the answer waits until the save ends. Without this wait the
+    /// open would fail with ENOENT, because the kernel does not retry it twice.
     func awaitSave(forRetryOf thread: Int32, to directory: NodeID) {
         guard let open = expectedRetries[thread], open.isRetry, retries[thread] == nil
         else { return }
@@ -40,7 +40,7 @@ extension RetryCoordinator {
         guard let pendingSave, saveLifecycle.isSavePending(pendingSave) else { return }
         let serial = beginRetry(
             .lookup(name: pendingSave.name, isUnlinked: false), in: directory, by: thread)
-        // A file may have taken the name since the check.
+        // The save may have ended since the check.
         if !saves.isOpen(pendingSave) {
             completeLookupWait(serial, by: thread, in: directory)
         }

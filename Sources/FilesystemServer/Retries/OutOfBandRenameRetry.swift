@@ -4,16 +4,16 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Detects names that other programs have given to another file out of band, if the source is not mounted in place.
+/// Detects that files were renamed out of band, for a source that is not mounted in place.
 ///
-/// The watcher of the source reports such a change only a moment later. A program outside the mount may begin a save in
-/// this way: it first makes a backup, or puts a new directory in place of an old one.
+/// The watcher of the source reports such a rename a moment late. A program outside the mount may begin a save with
+/// such a rename: for a backup, or to replace a directory by a new one.
 extension RetryCoordinator {
-    /// Answers ESTALE to a caller that is about to change a name in a directory, if the directory was renamed out of
-    /// band. Otherwise returns the reply.
+    /// Answers ESTALE to a request that changes a name in a directory, if the directory was renamed out of band.
+    /// Otherwise returns the reply.
     ///
-    /// After ESTALE the kernel looks the whole path up again, once. A caller that reached the directory by a descriptor
-    /// finds the same directory again. Its second request is then carried out.
+    /// After ESTALE the kernel looks up the whole path a second time. If the program uses the directory by a
+    /// descriptor, the kernel finds the same directory, and the daemon carries out the second request.
     func retryIfRenamedOutOfBand(
         _ caller: Caller, from directory: Node, unless isFinal: Bool = false, _ reply: consuming Reply
     ) -> Reply? {
@@ -21,10 +21,9 @@ extension RetryCoordinator {
         return requestRetry(caller, reply)
     }
 
-    /// Answers ESTALE to a caller that is about to rename a node that the kernel does not know. Otherwise returns the
-    /// reply.
+    /// Answers ESTALE to a request that renames a node which the kernel does not know. Otherwise returns the reply.
     ///
-    /// The kernel has another node under the name, so the file was put there out of band.
+    /// The kernel knows another node by the name. So the file got the name out of band.
     func retryIfRenamedOutOfBand(
         _ caller: Caller, toFind visits: [RetainedNode], unless isFinal: Bool, _ reply: consuming Reply
     ) -> Reply? {
@@ -41,11 +40,11 @@ extension RetryCoordinator {
         return nil
     }
 
-    /// Answers ESTALE to a caller that is about to change a file by its name, if the file was renamed out of band.
-    /// Otherwise returns the reply.
+    /// Answers ESTALE to a request that changes a file by its name, if the file was renamed out of band. Otherwise
+    /// returns the reply.
     ///
-    /// An open file is left out, because the caller may use a descriptor. The kernel then would not look the name up
-    /// again.
+    /// For an open file, always returns the reply. The program may use a descriptor, and then the kernel would not look
+    /// up the name a second time.
     func retryIfRenamedOutOfBand(
         _ caller: Caller, fromFile node: Node, unless isFinal: Bool = false, _ reply: consuming Reply
     ) -> Reply? {
@@ -53,10 +52,10 @@ extension RetryCoordinator {
         return retryIfRenamedOutOfBand(caller, from: node, reply)
     }
 
-    /// Answers a request with an error, and marks the thread if the error is ESTALE.
+    /// Answers a request with an error. If the error is ESTALE, marks the request's thread.
     ///
-    /// After ESTALE the kernel walks the path again, once. The mark makes sure that the request that follows is not
-    /// answered ESTALE a second time (D214).
+    /// After ESTALE the kernel walks the path a second time and repeats the request. Because of the mark, the daemon
+    /// does not answer that request with ESTALE as well (D214).
     func failWithRetry(_ reply: consuming Reply, _ error: Errno) {
         let caller = reply.caller
         if error == .stale, caller.thread > 0, !ProcessInspection.isKernelThread(caller.thread) {
@@ -65,7 +64,7 @@ extension RetryCoordinator {
         reply.fail(error)
     }
 
-    /// Removes the retry mark of a caller, because its request is carried out now. The caller's next request is another
-    /// request.
+    /// Removes the mark of the request's thread, because the request is carried out now. The thread's next request is
+    /// no retry.
     func clearRetryMark(_ caller: Caller) { _ = retries.takeRetryMark(caller.thread, at: Engine.now) }
 }

@@ -5,33 +5,33 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The requests that wait without a thread (parked requests). When a caller gets a signal, its request may have to be
-/// answered.
+/// The requests that wait without occupying a thread (parked requests). When the program of such a request gets a
+/// signal, the wait may have to end.
 ///
-/// The kernel reports only the first signal for each request. So after each report the daemon reads the thread's signals
-/// itself. If one of them ends the wait, the request is answered. Otherwise the daemon reads them again every 50 ms.
+/// The kernel reports only the first signal during each request. So after this report the daemon itself reads the
+/// thread's signals every 50 ms. If one of the signals ends the wait, the daemon answers the request.
 final class ParkedRequests: Sendable {
     /// A request that waits, with the action that ends its wait.
     struct ParkedRequest: Sendable {
         let thread: Int32
-        /// The user to which a waiting open is counted; nil if the request is no open.
+        /// The user among whose waiting opens this request is counted; nil if the request is no open.
         var user: UInt32?
-        /// Ends the wait. There is a single closure for all reasons, because each waiting request stores it.
+        /// Ends the wait for any reason. Each waiting request stores only this closure, to save memory.
         let leave: @Sendable (WaitEnd) -> Void
     }
 
     /// The reason why a request must not wait any longer.
     enum WaitEnd: Sendable {
-        /// The request is answered with the error of this reason, without its step.
+        /// The request is answered with an error that depends on the reason. The operation is not carried out.
         case abandoned(AbandonReason)
-        /// The caller is stopped, or a freezer waits for it. The request goes ahead of the claims that it waits for.
+        /// The program is to be stopped or frozen. Its request goes ahead of the claims that it waits for.
         case forced
-        /// The machine is about to sleep. The request is treated as if its longest wait was over. A single sleep may be
-        /// reported more than once.
+        /// The machine is about to sleep. The request is treated as if it had waited as long as it may. This reason may
+        /// be given several times for the same sleep.
         case overdue
     }
 
-    /// The reason why a request is answered without its step.
+    /// The reason why a request is answered with an error, without its operation.
     enum AbandonReason: Sendable {
         case interrupted
         /// The caller has ended, or will end as soon as its request is answered.
@@ -67,16 +67,19 @@ final class ParkedRequests: Sendable {
         case gone
     }
 
-    /// How many opens of a guest may wait at once. Each takes a request of the kernel and a claim, which need about 4 KB.
+    /// How many opens of a guest may wait at the same time. A waiting open needs about 4 KB for the kernel's request
+    /// and the claim.
     static let share = 1024
-    /// How many opens of all guests together may wait at once. A single person may have very many user numbers.
+    /// How many opens of all guests together may wait at the same time. This limit exists because a single person may
+    /// have very many user numbers.
     static let shareOfAll = 4 * share
-    /// How many opens of root, and how many of the mount's owner, may wait at once.
+    /// How many opens of root may wait at the same time. The mount's owner has a limit of the same size.
     static let ownShare = 8192
 
-    /// The time between two reads of a caller's signals, after a signal that does not end the wait.
+    /// The time between two reads of a thread's signals, after a signal that does not end the wait.
     static let interval = TimeSpan.milliseconds(50)
-    /// How long after a signal the interrupted request may begin to wait.
+    /// A request may be interrupted before it is parked. For this time after the interrupt, the daemon expects that the
+    /// request is parked.
     private static let longestArrival = TimeSpan.seconds(1)
 
     private let state = Mutex(State())
@@ -93,7 +96,7 @@ final class ParkedRequests: Sendable {
     func makeToken() -> UInt { nextToken.wrappingAdd(1, ordering: .relaxed).oldValue }
 
     var isEmpty: Bool { state.withLock { $0.requests.isEmpty } }
-    /// The approximate number of waiting opens, read without a lock.
+    /// The number of waiting opens. It is read without a lock, so it may be slightly out of date.
     var openCount: Int { opens.load(ordering: .relaxed) }
     func enter(_ token: UInt, _ request: ParkedRequest) {
         let isAsleep = state.withLock { state in
@@ -122,9 +125,9 @@ final class ParkedRequests: Sendable {
     }
 
     func holds(_ token: UInt) -> Bool { state.withLock { $0.requests[token] != nil } }
-    /// Removes a parked request, and returns whether it was still parked.
+    /// Removes a parked request. Returns false if another thread has already removed it.
     ///
-    /// Several threads may try to continue or answer the request. Only the thread that gets true does so.
+    /// Several threads may try to continue or answer the same request. Only the thread that gets true does so.
     @discardableResult
     func leave(_ token: UInt) -> Bool {
         state.withLock { state in
@@ -137,7 +140,7 @@ final class ParkedRequests: Sendable {
 
     private func noteCount(of state: borrowing State) { opens.store(state.opens, ordering: .relaxed) }
 
-    /// Ends all waits with an error, because the mount is gone. Requests that come afterwards must not wait.
+    /// Ends all waits with an error, because the mount is gone. Later requests must not wait.
     func close() {
         let requests = state.withLock { state in
             state.isClosed = true
@@ -146,8 +149,8 @@ final class ParkedRequests: Sendable {
         for request in requests { request.leave(.abandoned(.unmounted)) }
     }
 
-    /// Ends all waits, because the machine is about to sleep. No request may wait until ``wakeUp()``. Returns how many
-    /// requests waited.
+    /// Ends all waits, because the machine is about to sleep. No request may wait until ``wakeUp()`` is called. Returns
+    /// how many requests were waiting.
     func fallAsleep() -> Int {
         let tokens = state.withLock { state in
             state.isAsleep = true
@@ -159,25 +162,25 @@ final class ParkedRequests: Sendable {
 
     func wakeUp() { state.withLock { $0.isAsleep = false } }
 
-    /// Ends the wait of a request. This is repeated as long as the request is parked, because its claim may not have been
-    /// made yet.
+    /// Ends the wait of a request. If the request's claim does not exist yet, the wait cannot end. So this is repeated
+    /// as long as the request is parked.
     private func endWait(of token: UInt) {
         guard let request = state.withLock({ $0.isAsleep ? $0.requests[token] : nil }) else { return }
         request.leave(.overdue)
         timers.schedule(at: (Engine.now + Self.interval).nanoseconds) { [self] in endWait(of: token) }
     }
 
-    /// Whether the mount is gone. Check this after each call of ``enter(_:_:)``.
+    /// Whether the mount is gone. A caller of ``enter(_:_:)`` must check this after the call.
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Schedules a check of the caller's signals, after the kernel has reported a signal. The call may come under
-    /// libfuse's lock of the request, so it does no more.
+    /// Called when the kernel has reported a signal for a request. The caller may have locked the request in libfuse,
+    /// so this only schedules a check of the signals.
     func interrupted(_ token: UInt) {
         timers.runSoon { [self] in checkSignals(at: token, stoppedSince: nil, after: Engine.now) }
     }
 
-    /// Checks once whether the caller has a signal that the kernel did not report. The check is repeated only if there is
-    /// a signal, because very many requests may wait.
+    /// Checks once whether the request's thread has a signal that the kernel did not report. Only if it has one, more
+    /// checks follow: very many requests may wait, and constant checks of all would be slow.
     func checkSignalsOnce(_ token: UInt) {
         timers.runSoon { [self] in
             guard let request = state.withLock({ $0.requests[token] }),
@@ -191,7 +194,7 @@ final class ParkedRequests: Sendable {
 
     private func checkSignals(at token: UInt, stoppedSince: Instant?, after first: Instant) {
         guard let request = state.withLock({ $0.requests[token] }) else {
-            // The request may have been interrupted before it was parked. It is parked soon, so the check is repeated.
+            // The request was interrupted before it was parked. It will be parked soon, so the check is repeated.
             guard Engine.now.since(first) < Self.longestArrival else { return }
             return scheduleSignalCheck(at: token, stoppedSince: nil, after: first)
         }
@@ -235,24 +238,24 @@ final class ParkedRequests: Sendable {
     /// Returns the bit of a signal in the masks of `/proc/TID/status`: bit n - 1 for signal n.
     private static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
-    /// These signals ask a program to end or to return to its prompt. They end the wait whether or not the program has a
-    /// handler for them.
+    /// These signals ask a program to end or to return to its prompt. They end the wait even if the program handles
+    /// them.
     private static let asking = bit(SIGINT) | bit(SIGTERM) | bit(SIGHUP) | bit(SIGQUIT)
     private static let harmless = bit(SIGCHLD) | bit(SIGURG) | bit(SIGWINCH) | bit(SIGCONT)
     private static let stopping = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU)
 }
 
-/// The reason why a caller is to stop running, while a shell or a freezer may wait for the caller's request.
+/// The reason why a thread must stop running soon. A shell or a freezer may be waiting for this.
 enum RequesterStop: CaseIterable, Sendable {
     case stopped
-    /// A control group is being frozen. The freezer waits until all its threads are frozen, and may give up after a
-    /// second.
+    /// A control group is being frozen. The freezer waits until all threads of the group are frozen, and may give up
+    /// after a second.
     ///
-    /// A system call can consist of several requests, so each request may delay the freezer for only a part of that
+    /// A system call can consist of several requests. So a single request may delay the freezer for only a part of the
     /// second.
     case freezing
 
-    /// Returns whether a request that has delayed the stop since `first` must go ahead now.
+    /// Returns whether a request must end its wait. `first` is the time since which the wait has delayed the stop.
     func isOver(since first: Instant, at now: Instant) -> Bool { now.since(first) >= longest }
 
     private var longest: TimeSpan { self == .freezing ? .milliseconds(250) : .seconds(1) }

@@ -50,10 +50,10 @@ final class PendingOpen: RetriableOpen {
     private struct State {
         var wait = Wait.away
         var handle: Handle
-        /// Whether the kernel's only retry of the open was used, or is expected now.
+        /// Whether the kernel has used its only retry of the open, or will use it next.
         var isRetry: Bool
-        /// The number of times that the thread has gone away or come back. A deadline of an earlier absence has no
-        /// effect.
+        /// Counts how often the thread has gone away or come back. A deadline stores the count, and does nothing if the
+        /// count has changed.
         var visit = 0
     }
 
@@ -62,12 +62,13 @@ final class PendingOpen: RetriableOpen {
     let thread: Int32
     let user: UInt32
     let token: UInt
-    /// How often the open has made a claim for the file that it found, after that file was replaced.
+    /// How often the open has made a new claim because the file that it found was replaced.
     let fileClaims: Int
     private let state: Mutex<State>
 
-    /// Makes an open that is not parked yet. `isRetry`: whether an earlier open of the same name has used the kernel's
-    /// only retry.
+    /// Makes an open that is not parked yet.
+    ///
+    /// `isRetry`: whether the kernel has already used its only retry, for an earlier open of the same name.
     init(_ handle: Handle, by user: UInt32, token: UInt, isRetry: Bool, fileClaims: Int = 0) {
         self.user = user
         self.fileClaims = fileClaims
@@ -96,8 +97,8 @@ final class PendingOpen: RetriableOpen {
     /// Ends the wait without a decision. Returns the reply of the waiting request, or nil if no request waits.
     func takeReply() -> Parked<Reply>? { state.withLock { $0.wait.takeReply() } }
 
-    /// Notes that the thread has come back with another handle. The request waits again, unless the open is decided by
-    /// now: then returns the decision.
+    /// Notes that the thread has come back with a new handle. If the open was decided in the meantime, returns the
+    /// decision; otherwise the request waits.
     func resume(_ handle: Handle, with reply: Parked<Reply>) -> Engine.Decision? {
         state.withLock { state in
             state.visit += 1
@@ -116,7 +117,7 @@ final class PendingOpen: RetriableOpen {
         return handle.node.parent
     }
 
-    /// Notes that the thread is answered and goes away. Returns the number of this absence.
+    /// Notes that the thread gets an answer and goes away. Returns a number for this absence.
     func leave() -> Int {
         state.withLock { state in
             state.visit += 1
@@ -124,32 +125,32 @@ final class PendingOpen: RetriableOpen {
         }
     }
 
-    /// Returns whether the thread is still in the absence with this number.
+    /// Returns whether the absence with this number still lasts.
     func isAway(since visit: Int) -> Bool { state.withLock { $0.visit == visit } }
 }
 
-/// The properties by which an open that waits or is retried is found.
+/// The properties by which ``ExpectedRetries`` finds an open.
 protocol RetriableOpen: AnyObject, Sendable {
     var claim: ClaimID { get }
     var item: ItemID { get }
     var thread: Int32 { get }
 }
 
-/// The opens that wait, and the opens that their threads are expected to retry.
+/// Two kinds of opens: those that wait, and those that a thread is expected to send again.
 final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
     private let opens = Mutex<[Int32: Returning]>([:])
     private let count = Atomic<Int>(0)
-    /// The waiting opens, by their documents and claims.
+    /// The waiting opens, grouped by document.
     private let waiting = Mutex<[ItemID: [ClaimID: Returning]]>([:])
     private let waitingCount = Atomic<Int>(0)
 
     /// Whether no thread is expected to retry an open.
     var expectsNone: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Adds a waiting open, until ``removeWaiting(_:)`` is called.
+    /// Adds a waiting open. It stays until ``removeWaiting(_:)`` is called.
     ///
-    /// ``isExpected(at:or:)`` must find an open at each moment. So an open that is to be retried is added by
-    /// ``expect(_:)`` before it stops waiting.
+    /// ``isExpected(at:or:)`` must find the open at each moment. So an open that is to be retried is first added by
+    /// ``expect(_:)``, and only then removed from the waiting opens.
     func addWaiting(_ open: Returning) {
         let former = waiting.withLock { $0[open.item, default: [:]].updateValue(open, forKey: open.claim) }
         if former == nil { waitingCount.add(1, ordering: .sequentiallyConsistent) }
@@ -180,8 +181,8 @@ final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
         if former == nil { count.add(1, ordering: .sequentiallyConsistent) }
     }
 
-    /// Removes and returns the open that a thread is expected to retry. The caller checks whether the thread's request is
-    /// that retry.
+    /// Removes and returns the open that a thread is expected to send again. The caller must check whether the thread's
+    /// present request is that open.
     func take(by thread: Int32) -> Returning? {
         guard !expectsNone else { return nil }
         let open = opens.withLock { $0.removeValue(forKey: thread) }
@@ -189,7 +190,7 @@ final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
         return open
     }
 
-    /// Removes and returns the open that a thread is expected to retry, if the open matches.
+    /// Removes and returns the open that a thread is expected to send again, if `matches` returns true for the open.
     func take(by thread: Int32, where matches: (Returning) -> Bool) -> Returning? {
         guard !expectsNone else { return nil }
         let open: Returning? = opens.withLock { opens in
@@ -200,14 +201,14 @@ final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
         return open
     }
 
-    /// The open that a thread is expected to retry.
+    /// The open that a thread is expected to send again.
     subscript(thread: Int32) -> Returning? { expectsNone ? nil : opens.withLock { $0[thread] } }
 
-    /// Returns whether a thread is expected to retry the open of a document, or an open that waits for the document
-    /// satisfies `mayBe`.
+    /// Returns whether a thread is expected to send the open of a document again. Also returns true if `mayBe` returns
+    /// true for an open that waits for the document.
     func isExpected(at item: ItemID, or mayBe: (Returning) -> Bool) -> Bool {
-        // The waiting opens are searched first. If an open stops waiting during the search, it is expected by then, and
-        // so is found below.
+        // The waiting opens are searched before the expected ones. An open that stops waiting between the two searches
+        // was already added to the expected opens.
         if waitingCount.load(ordering: .sequentiallyConsistent) > 0,
             let waiting = waiting.withLock({ $0[item] }), waiting.values.contains(where: mayBe)
         {
@@ -227,8 +228,8 @@ final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
 }
 
 extension PendingOpen {
-    /// Returns whether the open is granted and may be answered ESTALE. That happens if another file is the document by
-    /// then.
+    /// Returns whether the open is granted, and may still be answered ESTALE. ESTALE is the answer if the document has
+    /// got another file in the meantime.
     func mayRequestRetry(in engine: Engine) -> Bool {
         thread != 0 && !state.withLock { $0.isRetry } && engine.isGranted(claim)
     }

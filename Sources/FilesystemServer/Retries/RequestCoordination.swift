@@ -4,42 +4,46 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Requests that make a claim without a handle, from the claim to the step that the claim permits.
+/// Requests for which a claim is made without a handle, from the claim to the operation that the claim permits (the
+/// step).
 ///
-/// Nearly all claims are granted at once. In two cases the request is answered ESTALE (see ``RetryTable``):
+/// Nearly all claims are granted without a wait. In two cases the daemon answers the request with ESTALE (see
+/// ``RetryTable``):
 ///
 /// - The claim must wait.
-/// - The step would take away a name that other threads are about to look up again. The kernel retries each lookup only
-///   once. So if the next save began now, a thread that has waited for a save would see no file under the name.
+/// - The step takes away a name that other threads are about to look up for the second time, after a save. The kernel
+///   does not look the name up a third time. So the step waits for these lookups, because otherwise their programs
+///   would see no file.
 extension RetryCoordinator {
-    /// Carries out a request with a granted claim, and ends the claim.
+    /// A function that carries out a request with a granted claim, and then ends the claim.
     typealias Step = @Sendable (ClaimedRequest, Grant, consuming Reply) -> Void
 
-    /// How long a step waits for threads that retry a lookup. These threads need microseconds, unless they do not run.
+    /// How long a step waits at most for threads that look up its name. A running thread does so within microseconds.
     private static let longestDelay = TimeSpan.milliseconds(500)
     private static let interval = TimeSpan.milliseconds(1)
 
-    /// Returns the earlier request of a thread, if the present request is the retry of it.
+    /// If the present request is the retry of an earlier request of its thread, returns that earlier request.
     func takeRetriedRequest(_ kind: ClaimedRequest.Kind, by caller: Caller) -> ClaimedRequest? {
         guard !retries.isEmpty else { return nil }
         let retry = retries.takeRetry(by: caller.thread) { $0.cause.request?.mayBeRetried(as: kind) ?? false }
         guard let retry, let request = retry.cause.request else { return nil }
         guard retry.isLate || (request.isOver && !request.endsWhenDecided) else { return request }
-        // The earlier request's claim has ended. But the kernel does not retry the present request again.
+        // The earlier request's claim has ended. But the present request is a retry all the same, and the kernel does
+        // not retry it.
         retries.noteRetryArrival(of: caller, at: Engine.now)
         return nil
     }
 
-    /// Makes the claim of a request, and takes the step when the claim is granted.
+    /// Makes the claim of a request, and carries out the request when the claim is granted.
     ///
-    /// `former`: the earlier request, if `request` is the retry of it.
+    /// `former`: if `request` is a retry, the earlier request.
     func coordinate(
         _ request: ClaimedRequest, after former: ClaimedRequest?, reply: consuming Reply,
         then step: @escaping Step
     ) {
         if let former {
-            // The kernel retries a request only once. A request that must wait again waits while the kernel holds its
-            // lock.
+            // The kernel retries a request only once. If the retry must wait, it waits while the kernel holds a lock
+            // for it.
             if !former.endsWhenDecided, former.hasSameItems(as: request) {
                 return resume(former, reply: reply, then: step)
             }
@@ -51,7 +55,8 @@ extension RetryCoordinator {
         else {
             return claimUnderLock(request, reply: reply, then: step)
         }
-        // The kernel's own threads do not retry a request. The next request of such a thread is another program's.
+        // The kernel's own threads (as of its NFS server) do not retry a request. Such a thread's next request may be
+        // for another program.
         let canRetry = { !ProcessInspection.isKernelThread(request.thread) }
         if isNameAwaited(request) {
             guard canRetry() else { return claimUnderLock(request, reply: reply, then: step) }
@@ -60,8 +65,8 @@ extension RetryCoordinator {
             }
         }
         if let grant = claim(request) {
-            // The name is checked again, because an open may have been granted before this claim. While this claim is
-            // held, no further open is granted.
+            // An open may have been granted just before this claim, so the name is checked a second time. From now on,
+            // this claim keeps further opens waiting.
             guard isNameAwaited(request), canRetry() else { return step(request, grant, reply) }
             request.decide(.granted(grant))
             return requestRetry(request, to: directory, reply: reply) { [self] serial in
@@ -83,7 +88,8 @@ extension RetryCoordinator {
         engine.withdraw(request.claim)
     }
 
-    /// Ends a request that is not carried out, and the claims that were made for writers of its files.
+    /// Ends a request that is not carried out. For a rename, also ends the claims that were made for the writers of its
+    /// files.
     func abandon(_ request: ClaimedRequest?) {
         giveUp(request)
         guard let request, case .renaming = request.kind else { return }
@@ -92,8 +98,8 @@ extension RetryCoordinator {
         }
     }
 
-    /// Makes the claim of a request, unless that was done. Returns the grant if the claim is granted at once. The request
-    /// stores a later decision.
+    /// Makes the claim of a request, unless another thread has made it. Returns the grant if the claim need not wait.
+    /// If the claim waits, `request` gets the decision later.
     private func claim(_ request: ClaimedRequest) -> Grant? {
         guard request.beginClaiming() else { return nil }
         switch engine.claim(request.request, by: request) {
@@ -104,8 +110,8 @@ extension RetryCoordinator {
         }
     }
 
-    /// Continues a retried request. Takes the step if the claim is granted, or else waits briefly while the kernel holds
-    /// its lock.
+    /// Continues a retried request. If its claim is not granted yet, waits briefly, while the kernel holds a lock for
+    /// the request.
     private func resume(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step) {
         if let grant = claim(request) { return step(request, grant, reply) }
         waitUnderLock(request, reply: reply, then: step)
@@ -117,8 +123,8 @@ extension RetryCoordinator {
         waitUnderLock(request, reply: reply, then: step)
     }
 
-    /// Waits for the claim while the kernel holds a lock for the request. So the wait is short, and then the claim is
-    /// forced.
+    /// Waits for the claim while the kernel holds a lock for the request. After a short time the claim goes ahead of
+    /// the other claims, so that the lock is not held for long.
     private func waitUnderLock(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step) {
         if request.isWaiting {
             engine.counters.parkedUnderLock.count()
@@ -139,10 +145,10 @@ extension RetryCoordinator {
     }
 }
 
-// These functions handle the wait between the answer ESTALE and the retry.
+// These functions handle the time between the answer ESTALE and the retry.
 extension RetryCoordinator {
-    /// Answers ESTALE. The kernel then sends a GETATTR, which waits; `wait` makes sure that the daemon answers it in the
-    /// end.
+    /// Answers ESTALE. The kernel then sends a GETATTR, which waits. `wait` must make sure that this GETATTR is
+    /// answered in the end.
     private func requestRetry(
         _ request: ClaimedRequest, to directory: Node, reply: consuming Reply, _ wait: (UInt64) -> Void
     ) {
@@ -153,13 +159,13 @@ extension RetryCoordinator {
         reply.fail(.stale)
     }
 
-    /// Makes the claim after the delay of a step, if the claim might have to wait.
+    /// Makes the claim of a request whose step was delayed, so that the request need not wait after its retry.
     private func claimBehind(_ request: ClaimedRequest, _ serial: UInt64) {
         guard engine.hasAwareClients, retries[request.thread]?.serial == serial else {
             return answer(request, serial)
         }
         if let grant = claim(request) { request.decide(.granted(grant)) }
-        // The request was interrupted before the claim was made, so the claim is withdrawn now.
+        // The request was interrupted while the claim was being made. So the claim is withdrawn now.
         if request.isOver {
             engine.withdraw(request.claim)
             return answer(request, serial)
@@ -169,18 +175,18 @@ extension RetryCoordinator {
         }
     }
 
-    /// Ends the wait of a request: answers the waiting GETATTR, so that the kernel retries the request or gives it up.
+    /// Ends the wait of a request: answers its GETATTR. The kernel then sends the request again, or gives it up.
     private func answer(_ request: ClaimedRequest, _ serial: UInt64) {
         guard let directory = request.directory else { return }
-        // A claim that is held for the retry would block an earlier request. For that earlier request, the kernel may
-        // hold the lock that the retry needs.
+        // If this claim were held until the retry, another request might wait for the claim, with a kernel lock that
+        // the retry needs.
         if request.endsWhenDecided { giveUp(request) }
         answerGetattr(of: serial, by: request.thread, about: directory.id)
         expire(serial, of: request.thread) { [self] in abandon(request) }
     }
 
-    /// Runs `next` when no thread is about to look up the name that the request takes away, but after 500 ms at the
-    /// latest.
+    /// Calls `next` when no thread is about to look up the name that the request takes away. Calls it after 500 ms in
+    /// any case.
     private func delay(_ request: ClaimedRequest, _ serial: UInt64, then next: @escaping @Sendable () -> Void)
     {
         pollDelay(request, serial, until: Engine.now + Self.longestDelay, then: next)

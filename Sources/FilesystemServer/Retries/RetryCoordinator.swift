@@ -2,12 +2,12 @@
 import CoordinationEngine
 import FuseBridge
 
-/// Handles requests that wait while the kernel holds no lock, and that the kernel then sends again.
+/// Handles requests that wait while the kernel holds no lock, and that the kernel sends again after the wait.
 ///
-/// - ``coordinate(_:after:reply:then:)``: a change of names or of a size, from its claim to its step.
+/// - ``coordinate(_:after:reply:then:)``: a change of names or of a size, from its claim to its end.
 /// - ``answerMissing(_:in:reply:)``: a lookup of a name that is missing in the middle of a save.
 /// - ``expectRetry(_:for:)``: an open that was interrupted, or answered ESTALE.
-/// - ``retryIfRenamedOutOfBand(_:from:unless:_:)``: a request with a path that leads to another file now.
+/// - ``retryIfRenamedOutOfBand(_:from:unless:_:)``: a request with a path that now leads to another file than before.
 final class RetryCoordinator: Sendable {
     let retries = RetryTable()
     let expectedRetries = ExpectedRetries<PendingOpen>()

@@ -2,12 +2,12 @@
 import Coordination
 import FuseBridge
 
-/// Marks threads that were answered ESTALE and walk their path again. As long as a thread's mark is valid, the thread's
-/// requests count as the retry.
+/// Marks threads that were answered ESTALE and now walk their path for the second time. While a thread's mark is valid,
+/// its requests count as retries.
 ///
-/// Programs that use and remove names without end can cause thousands of marks, and each open looks up its thread's mark.
-/// So the look-up takes the same time for any number of marks. Expired marks are removed together, now and then. Each
-/// user has a limit of marks; a thread without a mark may see ESTALE (D214).
+/// Programs that create and remove names all the time can cause thousands of marks, and each open looks for a mark. So
+/// the look-up takes the same time for any number of marks. Expired marks are removed now and then, all together. Each
+/// user has a limit of marks; beyond it, a program may see ESTALE (D214).
 struct RetryMarks: Sendable {
     struct RetryTarget: Equatable, Sendable {
         let directory: NodeID
@@ -15,12 +15,12 @@ struct RetryMarks: Sendable {
     }
 
     enum Stage: Equatable, Sendable {
-        /// The thread has not yet looked up the last name of its path again.
+        /// In its second walk of the path, the thread has not reached the last name yet.
         case isOnItsWay
-        /// The thread has looked up a name again.
+        /// The thread has looked up the last name for the second time.
         ///
-        /// `nothingAt`: the name, if no file was there. The kernel then looks the name up once more with the directory's
-        /// lock held, before it reports ENOENT.
+        /// `nothingAt`: the name, if no file was found. The kernel then looks the name up a third time, with the
+        /// directory's lock held, before it reports ENOENT.
         case came(nothingAt: RetryTarget?)
     }
 
@@ -37,7 +37,7 @@ struct RetryMarks: Sendable {
     private var countOfUser: [UInt32: Int] = [:]
     private var nextSweep = Instant(nanoseconds: 0)
 
-    /// The number of marks, with expired marks that were not removed yet.
+    /// The number of marks, including expired marks that were not removed yet.
     var count: Int { marks.count }
 
     func has(_ thread: Int32, at now: Instant) -> Bool { stage(of: thread, at: now) != nil }
@@ -62,14 +62,15 @@ struct RetryMarks: Sendable {
         return remove(thread).map { now < $0.until } ?? false
     }
 
-    /// Returns whether the last lookup of a thread found no file under a name. Returns true only once.
+    /// Returns whether a thread's previous lookup found no file under this name. Returns true only once for each such
+    /// lookup.
     mutating func takeMissing(_ place: RetryTarget, by thread: Int32, at now: Instant) -> Bool {
         guard stage(of: thread, at: now) == .came(nothingAt: place) else { return false }
         marks[thread]?.stage = .came(nothingAt: nil)
         return true
     }
 
-    /// Lets the mark of a thread that still walks its path end at `end`, if that is earlier.
+    /// If a thread still walks its path, makes its mark expire at `end` or earlier.
     mutating func expect(_ thread: Int32, until end: Instant) {
         guard let mark = marks[thread], mark.stage == .isOnItsWay else { return }
         marks[thread]?.until = min(mark.until, end)

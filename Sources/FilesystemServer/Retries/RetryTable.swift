@@ -3,25 +3,26 @@ import Coordination
 import FuseBridge
 import Synchronization
 
-/// Requests that were answered ESTALE, so that they wait without the directory lock that they came with.
+/// Requests that the daemon answered ESTALE. So they wait without the directory lock that the kernel held for them.
 ///
-/// After ESTALE the kernel drops its locks and walks the path again. The daemon has invalidated the directory's
-/// attributes, so the kernel asks for them, from the same thread and with no lock held. The daemon lets *that* GETATTR
-/// wait. When it is answered, the kernel sends the request again.
+/// After ESTALE the kernel drops its locks and walks the path a second time. The daemon has invalidated the directory's
+/// attributes. So the kernel asks for these attributes by a GETATTR, from the same thread and with no lock held. The
+/// daemon lets *that* GETATTR wait. When the daemon answers the GETATTR, the kernel sends the request again.
 ///
 ///     ESTALE ──GETATTR──▶ parked ──settled──▶ settled ──request──▶ gone
 ///       ├────────settled────────────────────────▲  └──late──▶ given up ──request, or later──▶ gone
 ///       └──request, no GETATTR──▶ gone
 ///
-/// The thread of a retry identifies it, because a thread has only one request at a time. The kernel retries only once, so
-/// the daemon never answers the same request with ESTALE twice. There is an exception: a lookup of a missing name that
-/// comes again without a GETATTR is no retry.
+/// A retry is recognised by its thread, because a thread has only one request at a time. The kernel retries only once,
+/// so the daemon never answers a request with ESTALE twice. There is one exception: a lookup of a missing name that is
+/// repeated without a GETATTR is no retry.
 final class RetryTable: Sendable {
     enum RetryReason: Sendable {
         /// A change of names or of a size, with its claim.
         case request(ClaimedRequest)
-        /// A lookup of a name that is missing in the middle of a save. `isUnlinked` is false if the file that had the
-        /// name has another name now.
+        /// A lookup of a name that is missing in the middle of a save.
+        ///
+        /// `isUnlinked`: false if the file that had the name was renamed.
         case lookup(name: [UInt8], isUnlinked: Bool)
 
         var request: ClaimedRequest? { if case .request(let request) = self { request } else { nil } }
@@ -32,15 +33,17 @@ final class RetryTable: Sendable {
         let directory: NodeID
         let serial: UInt64
         var isSettled = false
-        /// Whether the request did not come in time, so that no other request waits for it any more.
+        /// Whether the request did not come again in time. Other requests then no longer wait for it.
         ///
-        /// Its thread has not run, or does something else. If the request still comes, the kernel has used its retry.
+        /// The request's thread was not scheduled, or is doing something else. If the request still comes, it counts as
+        /// the retry.
         fileprivate(set) var isLate = false
         /// Whether the kernel has asked for the directory's attributes during the retry, with no lock held.
         fileprivate(set) var hasAsked = false
-        /// Whether the GETATTR was answered before the wait was over. No further GETATTR is then parked.
+        /// Whether the GETATTR was answered before the wait was over. After that, no further GETATTR is parked.
         fileprivate var isReleased = false
-        /// Whether the kernel has looked up names on the path to the directory, so that it is walking the path again.
+        /// Whether the kernel has looked up a name on the path since ESTALE. It is then walking the path for the second
+        /// time.
         fileprivate var hasWalked = false
         fileprivate var getattr: Parked<ParkedGetattr>?
 
@@ -49,15 +52,15 @@ final class RetryTable: Sendable {
             return self.directory == directory
         }
 
-        /// Whether the GETATTR of an open with `O_CREAT` may come while the kernel holds the directory's lock. That
-        /// happens if the open's lookup came without the lock, while an unlink was removing the name.
+        /// Whether the kernel may hold the directory's lock while it sends the GETATTR of an open with `O_CREAT`. That
+        /// is possible if the open's lookup came without the lock, while an unlink was removing the name.
         var mayHoldLock: Bool {
             guard case .lookup(_, isUnlinked: true) = cause else { return false }
             return !hasWalked
         }
     }
 
-    /// A GETATTR that waits, with the number by which the kernel reports its interrupts.
+    /// A GETATTR that waits. If it is interrupted, the kernel reports `token`.
     struct ParkedGetattr: ~Copyable, Sendable {
         let reply: Reply
         let token: UInt
@@ -69,23 +72,24 @@ final class RetryTable: Sendable {
         var retryMarks = RetryMarks()
     }
 
-    /// How soon a request follows the second lookup of its name, if its thread runs without a pause.
+    /// The time between the second lookup of a name and the request that uses the name, if the thread runs without a
+    /// pause.
     private static let arrival = TimeSpan.milliseconds(250)
-    /// How soon a request follows the second walk of its path, if its thread must wait for a processor.
+    /// The time between ESTALE and the repeated request, if the thread must wait for a processor.
     private static let walk = TimeSpan.seconds(1)
 
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
     private let returnedCount = Atomic<Int>(0)
 
-    /// Whether no retry is expected. This is read before each costly check.
+    /// Whether no retry is expected. Each costly check is skipped if this is true.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
-    /// Whether no thread is retrying, so that every lookup is a first lookup.
+    /// Whether no thread is retrying, so that every lookup has the role `first`.
     var isEmptyForLookups: Bool { isEmpty && returnedCount.load(ordering: .relaxed) == 0 }
 
     /// Notes that a thread's request is answered ESTALE.
     ///
-    /// Returns the number of this retry, and the former retry of the thread if its request never came.
+    /// Returns a number for the new retry. Also returns the thread's previous retry, if its request has not come again.
     func begin(_ cause: RetryReason, in directory: NodeID, by thread: Int32) -> (
         serial: UInt64, former: PendingRetry?
     ) {
@@ -99,7 +103,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Removes the retry of a request that the kernel has sent again, whether or not its wait is over.
+    /// Removes a retry, because the kernel has sent its request again. The wait of the retry need not be over.
     func takeRetry(by thread: Int32, where matches: (PendingRetry) -> Bool) -> PendingRetry? {
         guard !isEmpty else { return nil }
         return state.withLock { state in
@@ -109,24 +113,24 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// The part that a lookup plays in the retries of its thread.
+    /// How a lookup is related to a retry of its thread.
     enum LookupRole: Hashable, Sendable {
-        /// The lookup is no retry. If it is answered ESTALE now, the kernel sends it again.
+        /// The lookup belongs to no retry. If the daemon answers it with ESTALE, the kernel repeats it.
         case first
         /// The lookup is the retry of a lookup that was answered ESTALE.
         case retry
-        /// The kernel looks the name up with the directory's lock held, after a retry that found no file.
+        /// The lookup comes after a retry that found no file. The kernel now holds the directory's lock.
         ///
-        /// The program gets the result of this lookup. So the next lookup is a first lookup again.
+        /// The program gets the result of this lookup. The thread's next lookup has the role `first`.
         case last
-        /// The lookup is a step on the path of another request that was answered ESTALE.
+        /// The lookup is a step on the path of a request that was answered ESTALE.
         case traversal
     }
 
-    /// Returns the role of a lookup that was just made, and ends the retry of the thread's lookup, if there is one.
+    /// Returns the role of a lookup. If the lookup is a retry, ends the retry.
     ///
-    /// The daemon must call this after the lookup in the source. A request that takes the name away waits for this call
-    /// (``isLookupRetrying(to:in:)``).
+    /// The daemon must first look up the name in the source, and then call this. A request that takes the name away
+    /// waits for this call (``isLookupRetrying(to:in:)``).
     func classifyLookup(at name: [UInt8], in directory: NodeID, by caller: Caller, at now: Instant)
         -> LookupRole
     {
@@ -137,22 +141,21 @@ final class RetryTable: Sendable {
             }
             return notePassing(of: thread, at: now) ? .traversal : .first
         }
-        // The kernel may also look a name up without the directory's lock while an unlink is removing the name. If that
-        // lookup fails, the kernel looks again with the lock and without a GETATTR. The kernel has not used its retry
-        // then.
+        // No GETATTR came. So the first lookup came without the directory's lock, while an unlink was removing the
+        // name. The kernel has only repeated the lookup with the lock, and has not used its retry.
         guard retry.hasAsked else { return .first }
         noteRetryArrival(of: caller, at: now)
         return .retry
     }
 
-    /// Notes that a thread has looked up a name again and found no file.
+    /// Notes that a thread has looked up a name for the second time, and has found no file.
     func noteMissingName(at name: [UInt8], in directory: NodeID, by caller: Caller, at now: Instant) {
         let place = RetryMarks.RetryTarget(directory: directory, name: name)
         note(.came(nothingAt: place), until: now + Self.arrival, of: caller, at: now)
     }
 
-    /// Returns whether this is the last lookup of a name by a thread that found no file there before. Returns true only
-    /// once.
+    /// Returns whether this lookup is the last lookup of a name in which the thread has just found no file. Returns
+    /// true only once.
     private func isLastLook(at place: RetryMarks.RetryTarget, by thread: Int32, at now: Instant) -> Bool {
         state.withLock { $0.retryMarks.takeMissing(place, by: thread, at: now) }
     }
@@ -168,20 +171,20 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Notes that a thread has looked up a name again. The kernel has then used its only retry for the thread's next
-    /// request there.
+    /// Notes that a thread has looked up a name for the second time. The kernel then does not retry the thread's next
+    /// request for this name.
     func noteRetryArrival(of caller: Caller, at now: Instant) {
         note(.came(nothingAt: nil), until: now + Self.arrival, of: caller, at: now)
     }
 
-    /// Notes that a thread's request is answered ESTALE, without a wait, so that the kernel walks the path again. The
-    /// kernel has then used its only retry.
+    /// Notes that a thread's request is answered ESTALE without a wait. The kernel then walks the path a second time,
+    /// and cannot retry the request again.
     func noteRetryRequest(_ caller: Caller, at now: Instant) {
         note(.isOnItsWay, until: now + Self.walk, of: caller, at: now)
     }
 
-    /// Shortens the validity of a thread's mark, after the thread has walked the path again and found no file. The
-    /// thread's request follows at once, if at all.
+    /// Makes a thread's mark expire sooner, because the thread has walked the path a second time and found no file. If
+    /// the thread's request still comes, it comes very soon.
     func expectRetrySoon(by thread: Int32, at now: Instant) {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return }
         state.withLock { $0.retryMarks.expect(thread, until: now + Self.arrival) }
@@ -194,8 +197,8 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Returns whether a thread's request may be answered ESTALE. It may not be during a retry, nor between the lookup of
-    /// a name and the request that uses the name.
+    /// Returns whether a thread's request may be answered ESTALE. It may not if the thread is retrying a request, or
+    /// has just looked up the request's name for the second time.
     func mayRetry(_ thread: Int32, at now: Instant) -> Bool {
         state.withLock { $0.retries[thread] == nil && !$0.retryMarks.has(thread, at: now) }
     }
@@ -205,8 +208,8 @@ final class RetryTable: Sendable {
         state.withLock { $0.retries[thread] != nil || $0.retryMarks.has(thread, at: now) }
     }
 
-    /// Returns whether the kernel would not retry the present request of a thread. Call this once for each request, since
-    /// it removes the mark.
+    /// Returns whether the kernel would not retry the present request of a thread. This removes the thread's mark, so
+    /// it must be called only once for each request.
     func takeRetryMark(_ thread: Int32, at moment: @autoclosure () -> Instant) -> Bool {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return false }
         let now = moment()
@@ -217,7 +220,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Notes that the wait of a retry is over. Returns the parked GETATTR, which can be answered now.
+    /// Notes that the wait of a retry is over. Returns the parked GETATTR, which the caller must answer.
     func completeWait(_ serial: UInt64, by thread: Int32) -> Parked<ParkedGetattr>? {
         state.withLock { state in
             guard state.retries[thread]?.serial == serial else { return nil }
@@ -234,8 +237,8 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Returns whether the wait of a thread for a missing name is over, and the thread has not looked up the name again
-    /// yet.
+    /// Returns whether a thread has waited for a missing name, and is now about to look the name up for the second
+    /// time.
     func isLookupRetrying(to name: [UInt8], in directory: NodeID) -> Bool {
         guard !isEmpty else { return false }
         return state.withLock { state in
@@ -245,7 +248,8 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Notes that the request of a retry did not come in time. Returns whether it was expected until now.
+    /// Notes that the request of a retry did not come in time. Returns false if this was noted before, or if the retry
+    /// has ended.
     func noteLate(_ serial: UInt64, by thread: Int32) -> Bool {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.serial == serial, !retry.isLate else {
@@ -256,7 +260,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Removes a retry, because its request will not come, or came as another request.
+    /// Removes a retry, because its request will not come again, or another request came instead of it.
     func drop(_ serial: UInt64, by thread: Int32) -> PendingRetry? {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.serial == serial else { return nil }
@@ -267,7 +271,7 @@ final class RetryTable: Sendable {
 
     subscript(thread: Int32) -> PendingRetry? { state.withLock { $0.retries[thread] } }
 
-    /// Ends the retry of a thread's lookup, or a late retry of the thread, because the thread opens a file.
+    /// Called when a thread opens a file. Ends the thread's retry if it is the retry of a lookup, or if it is late.
     func endLookup(by thread: Int32) {
         _ = takeRetry(by: thread) { if case .lookup = $0.cause { true } else { $0.isLate } }
     }
@@ -281,10 +285,10 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Removes and returns the parked GETATTR, to be answered before the wait is over.
+    /// Removes and returns the parked GETATTR, so that it is answered although the wait is not over.
     ///
-    /// The kernel may hold the directory's lock for this GETATTR, and the program that the retry waits for may need the
-    /// lock. The thread's next request counts as the retry, so the thread never gets ESTALE twice.
+    /// The kernel may hold the directory's lock during this GETATTR, and the program that the retry waits for may need
+    /// this lock. The thread's next request counts as the retry, so the thread never gets ESTALE twice.
     func release(_ serial: UInt64, by thread: Int32) -> Parked<ParkedGetattr>? {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.serial == serial, !retry.isSettled else {
@@ -304,9 +308,10 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Parks a GETATTR if its thread's retry must wait. Otherwise returns the reply.
+    /// Parks a GETATTR, if its thread's retry must wait. Otherwise returns the reply.
     ///
-    /// `token` was made for a parked GETATTR. It is not used if the reply is returned.
+    /// `token`: the number by which the kernel reports an interrupt of the parked GETATTR. It is not used if the reply
+    /// is returned.
     func hold(_ reply: consuming Reply, about node: NodeID, token: UInt) -> Reply? {
         let thread = reply.caller.thread
         let parked = Parked(ParkedGetattr(reply: reply, token: token))
@@ -321,8 +326,8 @@ final class RetryTable: Sendable {
         return getattr.reply
     }
 
-    /// Returns how long the kernel may cache an answer. If the kernel cached an answer during a retry, it would not send
-    /// the retry's GETATTR.
+    /// Returns how long the kernel may cache an answer. During a retry the kernel must cache nothing: with cached
+    /// attributes, it would not send the GETATTR of the retry.
     func validity(_ normal: Validity, to thread: Int32, about node: NodeID? = nil) -> Validity {
         guard !isEmpty else { return normal }
         return state.withLock { state in

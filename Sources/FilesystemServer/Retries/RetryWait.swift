@@ -4,16 +4,17 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// The steps that all retries share: the GETATTR that waits, its interrupts, and its end.
+/// The parts that are common to all retries: the waiting GETATTR, its interrupts, and the end of the wait.
 extension RetryCoordinator {
-    /// How long the kernel's retry is expected after its GETATTR was answered.
+    /// After the GETATTR of a retry is answered, the request must come again within this time. Otherwise it is late.
     private static let retryExpected = TimeSpan.seconds(1)
-    /// How long a late retry is remembered. A program that has not run by then hardly retries.
+    /// How long a late retry is remembered. A thread that has not run in this time will probably not repeat its
+    /// request.
     private static let lateRetryExpected = TimeSpan.seconds(4)
-    /// How long the kernel may take to give up a request after a lookup has found no file.
+    /// How long the kernel may take to give up a request whose lookup has found no file.
     private static let lastLook = TimeSpan.milliseconds(250)
 
-    /// Notes that a thread's request is answered ESTALE. Returns the number of this retry.
+    /// Notes that a thread's request is answered ESTALE. Returns a number for this retry.
     func beginRetry(_ cause: RetryTable.RetryReason, in directory: NodeID, by thread: Int32) -> UInt64 {
         let (serial, former) = retries.begin(cause, in: directory, by: thread)
         giveUp(former?.cause.request)
@@ -45,7 +46,7 @@ extension RetryCoordinator {
             parkedRequests.leave(token)
             return rest
         }
-        // A signal may have come before the GETATTR was parked.
+        // A signal may have come while the GETATTR was not parked yet.
         parkedRequests.checkSignalsOnce(token)
         if let retry = retries[thread], retry.mayHoldLock, ProcessInspection.mayCreateFile(thread: thread) {
             engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [self] in
@@ -65,7 +66,8 @@ extension RetryCoordinator {
         }
     }
 
-    /// Answers a GETATTR for which the kernel may hold the directory's lock, although the wait of the retry goes on.
+    /// Answers a GETATTR although the wait of its retry goes on, because the kernel may hold the directory's lock
+    /// during the GETATTR.
     private func releaseGetattr(of serial: UInt64, by thread: Int32, about id: NodeID) {
         guard let getattr = retries.release(serial, by: thread)?.take() else { return }
         parkedRequests.leave(getattr.token)
@@ -74,10 +76,10 @@ extension RetryCoordinator {
         }
     }
 
-    /// Runs `finish` if the request of a retry does not come again in time, and forgets the retry some seconds later.
+    /// Calls `finish` if the request of a retry does not come again in time. Some seconds later, forgets the retry.
     ///
-    /// Until then the retry is remembered as late, because its thread may not have run. If that thread's request must
-    /// wait, it must not be answered ESTALE a second time.
+    /// In these seconds the retry counts as late: its thread may not have run yet. If the thread's request then comes
+    /// and must wait, it must not be answered ESTALE a second time.
     func expire(_ serial: UInt64, of thread: Int32, then finish: @escaping @Sendable () -> Void) {
         let late = Engine.now + Self.retryExpected
         engine.timers.schedule(at: late.nanoseconds) { [self] in
@@ -89,7 +91,7 @@ extension RetryCoordinator {
         }
     }
 
-    /// Forgets a retry a moment later, because its request will hardly come again.
+    /// Forgets a retry after a moment, because its request will probably not come again.
     func forget(_ serial: UInt64, of thread: Int32) {
         engine.timers.schedule(at: (Engine.now + Self.lastLook).nanoseconds) { [self] in
             _ = retries.drop(serial, by: thread)

@@ -4,17 +4,16 @@ import LinuxSystem
 
 /// Ends the waits of all requests before the machine goes to sleep.
 ///
-/// The kernel freezes all programs before the machine sleeps. It cannot freeze a program that waits for an answer of the
-/// daemon. After 20 s it gives up, and the machine stays awake. So the daemon asks logind to announce the sleep and to
-/// delay it. Without logind there is no announcement.
+/// The kernel freezes all programs before the machine sleeps. It cannot freeze a program that waits for an answer of
+/// the daemon. If a program is not frozen after 20 s, the machine stays awake. So the daemon asks logind to announce
+/// each sleep, and to delay it until the waits have ended. Without logind, the daemon learns of no sleep.
 struct SleepInhibitor: Sendable {
-    /// The time until the next try, in seconds: logind may start later than the mount.
+    /// The time between two attempts to reach logind, in seconds. logind may start later than the mount.
     private static let beforeNextTry: UInt32 = 60
-    /// How long the machine may stay awake after the announcement, in microseconds. After that the sleep counts as
-    /// cancelled.
+    /// If the machine has not slept this long after the announcement, the sleep counts as cancelled. In microseconds.
     private static let longest: UInt64 = 60_000_000
-    /// How long the ends of waits may take, and the time between two checks, both in nanoseconds. logind waits for 5 s by
-    /// default.
+    /// How long the daemon delays the sleep until all waits have ended, and the time between two checks, both in
+    /// nanoseconds. By default, logind delays a sleep for 5 s at most.
     private static let (patience, interval): (UInt64, UInt32) = (3_000_000_000, 10_000_000)
 
     private let parkedRequests: ParkedRequests
@@ -53,8 +52,8 @@ struct SleepInhibitor: Sendable {
         }
     }
 
-    /// Waits until no request waits any more, but no longer than `patience`. A request may wait until contents are
-    /// preserved on the disk.
+    /// Waits until no request is waiting any more, for at most `patience`. This can take time: some waiting requests
+    /// end only when contents are written to the disk.
     private func waitUntilNobodyWaits() {
         let end = MonotonicClock.nanoseconds + Self.patience
         while !parkedRequests.isEmpty, MonotonicClock.nanoseconds < end { usleep(Self.interval / 1000) }
