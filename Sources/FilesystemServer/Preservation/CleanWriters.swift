@@ -4,11 +4,12 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-/// Treats writers that were suspended or preempted while they had changed nothing (rule Y9): they have *yielded clean*.
+/// Handles of programs that had changed nothing when they were suspended or preempted (rule Y9). Such a writer has
+/// *yielded clean*.
 ///
 /// A file does not show which of its writers has changed it. So when another writer closes the file, the file's state
-/// becomes the new baseline of a writer that yielded clean. If the file offset of that writer has moved, the writer may
-/// have written. Its baseline then stays.
+/// becomes the new baseline of each writer that yielded clean. A writer whose file offset has moved may have written:
+/// its baseline does not change.
 final class CleanWriters: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
@@ -26,9 +27,9 @@ final class CleanWriters: Sendable {
         writer.hasClaim && engine.hasYieldedClean(writer.currentClaim)
     }
 
-    /// Returns whether a writer that yielded clean may have changed its file since.
+    /// Returns whether a writer that yielded clean may have changed its file after that.
     ///
-    /// `claim`: a claim that was just granted, so that its program has not changed the file.
+    /// `claim`: a claim that was granted just now. Its program cannot have changed the file yet.
     func mayHaveChangedFile(_ writer: Handle, before claim: ClaimID? = nil) -> Bool {
         if writer.hasWritten {
             preserveProvisionalCopy(beside: writer)
@@ -37,17 +38,17 @@ final class CleanWriters: Sendable {
         if writer.observeWriting() == .clean { return false }
         let isChanged = !engine.hasWriter(besides: writer.currentClaim, and: claim) || writer.hasMoved
         guard isChanged else { return false }
-        // The writer is marked as one that has written, because later the file no longer shows this.
+        // The writer is marked as one that has written. Later, the file may no longer show that it was changed.
         writer.markWritten()
         preserveProvisionalCopy(beside: writer)
         return true
     }
 
-    /// Returns whether a suspended writer of the claim's file, or a writer that the claim preempted, may have changed the
-    /// file.
+    /// Returns whether a suspended writer of the claim's file, or a writer that the claim preempted, may have changed
+    /// the file.
     ///
-    /// Returns true if there are too many such writers to observe. `others` decides about writers that had not yielded
-    /// clean.
+    /// `others` decides about writers that had not yielded clean. Returns true if there are too many writers to check
+    /// each.
     func hasChangedSuspendedWriter(_ claim: ClaimID, taking others: (Handle) -> Bool) -> Bool {
         let most = SuspendedWriterVersions.mostWriters
         let found = engine.suspendedWriters(beside: claim, atMost: most + 1)
@@ -58,7 +59,8 @@ final class CleanWriters: Sendable {
         }
     }
 
-    /// Returns the writers of a file that yielded clean, except `handle`, which is about to close or change the file.
+    /// Returns the writers of a file that yielded clean. Leaves out `handle`, which is about to close or change the
+    /// file.
     func unchangedWriters(of node: Node, besides handle: Handle?) -> [Handle] {
         guard node.isOpen(besides: handle == nil ? 0 : 1) else { return [] }
         return handles.writers(on: node).filter { writer in
@@ -66,13 +68,13 @@ final class CleanWriters: Sendable {
         }
     }
 
-    /// Returns whether a writer has changed nothing, although another writer has changed the file.
+    /// Returns whether a writer has changed nothing, in a file that another writer has changed.
     func isStillUnchanged(_ writer: Handle) -> Bool {
         !writer.hasWritten && writer.observeWriting() != .clean && !writer.hasMoved
     }
 
-    /// Makes the state in which another writer leaves the file the baseline of the `unchanged` writers, so that their
-    /// later writes are detected.
+    /// Called when another writer leaves the file. Makes the file's present state the baseline of the `unchanged`
+    /// writers, so that later writes by them are detected.
     func rebaseline(_ node: Node, to unchanged: [Handle], by subject: any JournalSubject) {
         guard !unchanged.isEmpty, let status = node.presentStatus else { return }
         let left = preserver.makeProvisionalCopy(in: node, by: subject)
@@ -83,7 +85,8 @@ final class CleanWriters: Sendable {
         }
     }
 
-    /// Runs a step that sets the file's times. Afterwards updates the baselines of writers that have changed nothing.
+    /// Runs a step that sets the file's times. After the step, the file's state is the new baseline of each writer that
+    /// has changed nothing.
     func refreshBaselines(of node: Node, over step: () throws(Errno) -> Void) throws(Errno) {
         let unchanged = unchangedWriters(of: node, besides: nil).filter { $0.observeWriting() == .clean }
         try step()
@@ -91,7 +94,7 @@ final class CleanWriters: Sendable {
         for writer in unchanged { writer.noteBaseline(status, isRacy: context.isTimeRacy(status)) }
     }
 
-    /// Preserves the provisional copy of the contents that others left, because `writer` may have overwritten them.
+    /// Makes a version of the provisional copy, because `writer` may have overwritten the copied contents.
     func preserveProvisionalCopy(beside writer: Handle) {
         guard let left = writer.takeProvisionalCopy() else { return }
         context.work(on: writer.node, for: .preserving) { [self] in
@@ -99,20 +102,21 @@ final class CleanWriters: Sendable {
         }
     }
 
-    /// Discards the provisional copy of a writer that closes the file, unless the writer may have written.
+    /// Called when a writer closes the file. Discards the writer's provisional copy, unless the writer may have
+    /// overwritten the copied contents.
     func discardProvisionalCopy(beside writer: Handle) {
         guard writer.hasProvisionalCopy else { return }
         if writer.mayHaveWritten { return preserveProvisionalCopy(beside: writer) }
-        // The copy deletes its file in the store when the copy is released. The release must not happen under the
-        // handle's lock.
+        // When the copy object is released, it deletes its file in the store. That takes time, so it must not happen
+        // while the handle is locked.
         let left = writer.takeProvisionalCopy()
         withExtendedLifetime(left) {}
     }
 
-    /// Returns whether contents would be lost now: a preempted writer has written some, or a presenter did not relinquish
-    /// the file.
+    /// Returns whether an overwrite would now lose contents: a preempted writer has written some, or a presenter did
+    /// not relinquish the file.
     ///
-    /// A writer that yielded clean may have written since then. The file shows whether it has.
+    /// A preempted writer that had yielded clean may have written after that. For such a writer the file is checked.
     func endangers(_ grant: Grant, by claim: ClaimID) -> Bool {
         !grant.unanswered.isEmpty || grant.preemptsMore
             || grant.preempted.contains { preempted in
@@ -123,37 +127,37 @@ final class CleanWriters: Sendable {
             }
     }
 
-    /// Returns whether the kernel may have data that a preempted writer has stored to a mapping, and that are not in the
+    /// Returns whether a preempted writer may have written data to a mapping that the kernel has not written to the
     /// file yet.
     ///
-    /// All openers of a file use the same data route. If the grant does not list all preempted writers, an unlisted
-    /// writer may have stored data.
+    /// If the grant does not list all preempted writers, the answer is yes, unless the kernel reads and writes the file
+    /// below itself.
     func mayHoldDirtyPages(_ grant: Grant, on node: Node) -> Bool {
         if case .backing = node.dataRoute { return false }
         return grant.preemptsMore || writers(passedBy: grant).contains { $0.mayHoldDirtyPages }
     }
 
-    /// Returns the preempted writers that the grant lists.
+    /// Returns the handles of the preempted writers that the grant lists.
     func writers(passedBy grant: Grant) -> [Handle] {
         grant.preempted.compactMap { engine.claimant(of: $0.claim) as? Handle }
     }
 
-    /// Returns whether another program may overwrite the contents that a handle leaves, unseen by the daemon. That
-    /// program is a suspended writer, or one that preempted the handle.
+    /// Returns whether another program may overwrite a handle's contents without asking the daemon. Such a program is a
+    /// suspended writer, or has preempted the handle.
     func mayBeOverwrittenUnseen(_ handle: Handle) -> Bool {
         guard handle.hasClaim else { return false }
         let claim = handle.currentClaim
         return engine.isSuperseded(claim) || hasChangedSuspendedWriter(claim) { _ in true }
     }
 
-    /// Returns whether a handle may have changed its file. Leaves out the changes of other writers, as far as they can be
-    /// told apart.
+    /// Returns whether a handle may have changed its file. Changes by other writers do not count, as far as the daemon
+    /// can distinguish them.
     func mayHaveWritten(_ handle: Handle) -> Bool {
         hasYieldedClean(handle) ? mayHaveChangedFile(handle) : handle.mayHaveWritten
     }
 
-    /// Updates the baselines of a file's writers after a change of its names. Such a change alters the last of the file's
-    /// times, but not its contents. So a writer that has written nothing still counts as unchanged.
+    /// Updates the baselines of a file's writers after a change of the file's names. Such a change sets a new time of
+    /// the file (ctime), but changes no contents. Without the update, each writer would seem to have written.
     func refreshBaselines(of node: Node) {
         guard node.kind == S_IFREG, node.isOpen else { return }
         let writers = handles.writers(on: node)

@@ -4,8 +4,9 @@ import LinuxSystem
 
 /// Preserves the contents that a writer leaves in a file at close(2), while other writers have the file open (D149).
 ///
-/// The kernel answers close(2) before it releases the handle, and a suspended writer may write in between. Where that may
-/// happen, the kernel sends a FLUSH request at close(2). The daemon answers the request when the contents are preserved.
+/// Usually the kernel answers close(2) before the daemon learns of the close, and a suspended writer may write in
+/// between. Where that can happen, the kernel sends a FLUSH request and waits. The daemon answers it when the contents
+/// are preserved.
 final class ClosePreserver: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
@@ -23,9 +24,11 @@ final class ClosePreserver: Sendable {
         handles = tree.handles
     }
 
-    /// Returns whether the kernel must send a FLUSH request at each close(2) of the handle, which costs one more request.
+    /// Returns whether the kernel must send a FLUSH request at each close(2) of the handle. This costs one request for
+    /// each close.
     ///
-    /// A program that opens a file to read and write often keeps the file open, so other writers may come later.
+    /// A program that opens a file to read and write often keeps the file open. So FLUSH is needed for it even if no
+    /// other writer exists yet.
     func needsFlush(_ handle: Handle) -> Bool {
         if handle.hasErrorsAtClose { return true }
         guard handle.mayWrite, handle.isClaimed else { return false }
@@ -38,10 +41,11 @@ final class ClosePreserver: Sendable {
         return handles.writers(on: node).contains { $0 !== handle }
     }
 
-    /// Preserves the contents that a writer leaves, if another writer may overwrite them unseen. Then calls `answer`.
+    /// If another writer may overwrite the contents that a writer leaves, preserves these contents. Then calls
+    /// `answer`.
     ///
-    /// A child process may close a copy of the descriptor when it ends or runs another program. Such a close leaves no
-    /// new contents.
+    /// A child process may close a copy of the descriptor when it ends or runs another program. Nothing is preserved
+    /// then.
     func preserveAtClose(
         atCloseOf handle: Handle, by thread: Int32, then answer: @escaping @Sendable () -> Void
     ) {
@@ -51,8 +55,8 @@ final class ClosePreserver: Sendable {
         }
         let unchanged = cleanWriters.unchangedWriters(of: node, besides: handle)
         guard !unchanged.isEmpty || cleanWriters.mayBeOverwrittenUnseen(handle) else { return answer() }
-        // Another close of the handle may be preserving the same contents now, but their version is not on the disk yet.
-        // So this close is tried again after that one.
+        // Another close of the same handle may be preserving the same contents just now. This close waits until that
+        // version is on the disk, and is then tried again.
         let again = { @Sendable [self] in preserveAtClose(atCloseOf: handle, by: thread, then: answer) }
         guard handle.beginPreservationAtClose(orElse: again) else { return }
         node.threads(for: .processObservation).run { [self] in
@@ -81,10 +85,10 @@ final class ClosePreserver: Sendable {
         }
     }
 
-    /// Preserves the contents of a file as a version, unless they equal the last version of the handle.
+    /// Preserves the contents of a file as a version, unless they equal the handle's last version.
     ///
-    /// `atEnd`: whether the handle is released now. If its close(2) already preserved its contents, later
-    /// contents count as those of a suspended writer.
+    /// `atEnd`: whether the kernel has released the handle. If contents were already preserved at close(2), any later
+    /// contents count as written by a suspended writer.
     func preserveVersion(leftBy handle: Handle, atEnd: Bool = false) {
         let former = handle.versionAtClose
         let origin: SuspendedWriterVersions.Origin = atEnd && handle.isPreservedAtClose ? .writer : .others

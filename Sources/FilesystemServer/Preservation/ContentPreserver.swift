@@ -6,11 +6,12 @@ import Glibc
 import LinuxSystem
 import VersionStore
 
-/// Preserves contents in the store before a step that would destroy them. All methods may block: call them on workers.
+/// Preserves contents in the store before a step that would destroy them. All methods may block, so they are called on
+/// workers.
 final class ContentPreserver: Sendable {
     let store: VersionStore?
     let engine: Engine
-    /// How often a file is copied again because a program has written to it during the copy.
+    /// How many times a file is copied, if programs write to it during each copy.
     private static let mostCopies = 3
 
     init(_ context: MountContext) {
@@ -18,17 +19,17 @@ final class ContentPreserver: Sendable {
         engine = context.engine
     }
 
-    /// Returns whether the store has the file as a version. Blocks, and returns true if that cannot be found out.
+    /// Returns whether the store has this file as a version. May block. Returns true if the store cannot be read.
     func has(_ status: FileStatus) -> Bool {
         guard let store else { return false }
         do throws(StoreError) { return try store.holds(status) } catch { return true }
     }
 
-    /// Preserves the contents of a file before a step that truncates or overwrites the file while another program has a
-    /// claim.
+    /// Preserves the contents of a file before a step that truncates or overwrites the file, while another program has
+    /// a claim.
     ///
-    /// Throws if the contents cannot be preserved. The step must not be taken then. Nothing is preserved of an empty
-    /// file.
+    /// If this throws, the contents are not preserved, and the step must not be taken. Of an empty file, nothing is
+    /// preserved.
     func preserveContents(
         of node: Node, because cause: PreservationCause, by subject: (any JournalSubject)?
     ) throws(StoreError) {
@@ -44,8 +45,8 @@ final class ContentPreserver: Sendable {
         guard let store else { throw .readOnly }
         let writers = writers(beside: subject, because: cause)
         let last = try lastVersion(of: node, for: writers)
-        // An old version may be evicted at any moment. So the contents are preserved again, which adds a directory entry
-        // (D213).
+        // A version that is too old is not used here, because it may be evicted at any moment. The contents are then
+        // preserved a second time (D213).
         if let id = last, countsOn(id, of: node, from: origin, for: writers) {
             let attribution = subject?.attribution ?? Attribution { node.path }
             engine.logAction(
@@ -53,8 +54,8 @@ final class ContentPreserver: Sendable {
             return id
         }
         let closed = Self.closedDirectories(above: node)
-        // If a presenter refused or did not answer, the version must have the contents of this moment. So it must not be
-        // a version that grows with the file.
+        // A grown version changes when data is appended to the file. After a refusal or silence of a presenter, the
+        // version must have the contents of this moment. So it is a copy.
         let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
         let id =
             isGrown
@@ -70,8 +71,8 @@ final class ContentPreserver: Sendable {
     /// Preserves the contents of a file before `step`, which truncates the file or lets a program continue that will
     /// truncate it.
     ///
-    /// Preempted writers may go on writing until the contents are on the disk. What they write is copied again before
-    /// `step`. This second copy reaches the disk soon after `step`.
+    /// Preempted writers may write until the contents are on the disk. If they do, the file is copied a second time,
+    /// just before `step`. The second copy is written to the disk after `step`.
     func preserveContents(
         of node: Node, because cause: PreservationCause, by subject: (any JournalSubject)?,
         doubting isTimeRacy: (FileStatus) -> Bool, before step: () -> Void
@@ -81,8 +82,8 @@ final class ContentPreserver: Sendable {
         let seen = CopyBaseline(stamp: Stamp(status), isDoubtful: isTimeRacy(status))
         let first = try preserve(node, because: cause, by: subject)
         guard let store else { return step() }
-        // The writers are determined before the step. After it the subject may have closed its handle, so that its claim
-        // is gone.
+        // The list of writers is made before the step. The step may close the subject's handle and end its claim, which
+        // the list depends on.
         let writers = writers(beside: subject, because: cause)
         let request = PreservationRequest(
             path: node.path, cause: cause, closed: Self.closedDirectories(above: node),
@@ -105,15 +106,16 @@ final class ContentPreserver: Sendable {
     /// The state of a file before the file was copied.
     private struct CopyBaseline {
         let stamp: Stamp
-        /// Whether the file may have changed since without a new time, because its last change was too recent.
+        /// Whether the file may have changed after `stamp` was read without getting a new time, because its last change
+        /// was too recent.
         let isDoubtful: Bool
     }
 
-    /// Copies a file, if it may have changed since `seen`. Repeats this up to three times, and does not wait for the
-    /// disk.
+    /// Copies a file if it may have changed since `seen`. Repeats this up to three times, if the file changes during
+    /// the copy. Does not wait for the disk.
     ///
-    /// If only the resolution of the file's times is in doubt, the file may still equal the `former` version. It is not
-    /// copied then.
+    /// The file's times may be too coarse to show a change. So the file is compared with the `former` version, and is
+    /// not copied if they are equal.
     private static func copy(
         _ descriptor: SharedDescriptor, changedSince seen: CopyBaseline,
         doubting isTimeRacy: (FileStatus) -> Bool,
@@ -143,8 +145,8 @@ final class ContentPreserver: Sendable {
         return late
     }
 
-    /// Drops each copy of a growing file if a later copy of the file has the same contents at its beginning. The handle's
-    /// program must no longer wait when this is called.
+    /// Drops the versions of a growing file whose contents are the beginning of a later version. Call this only when
+    /// the handle's program no longer waits.
     func letGoOfGrown(by handle: Handle) {
         guard handle.onlyAppends, let store else { return }
         for id in store.letGoOfGrown() { engine.journal.note(.dropped, at: Engine.now, by: handle, "\(id)") }
@@ -152,8 +154,8 @@ final class ContentPreserver: Sendable {
 
     /// Preserves the contents that a program leaves in a file while a suspended writer may still write to the file.
     ///
-    /// The program cannot be refused anything any more, so a failure is only logged. If the contents equal the subject's
-    /// `former` version, they are not preserved again. Returns the version.
+    /// The program has already written, so an error is only logged. If the contents equal the `former` version, that
+    /// version is used. Returns the version.
     @discardableResult
     func preserveBesideSuspendedWriter(
         in node: Node, by subject: (any JournalSubject)?, after former: VersionID? = nil,
@@ -178,7 +180,8 @@ final class ContentPreserver: Sendable {
         return try store.holds(version, Self.descriptor(of: node).descriptor)
     }
 
-    /// Preserves what a handle wrote to its file, if the file was replaced or deleted before the open was granted.
+    /// Preserves the data that a handle wrote to its file, if the file was replaced or deleted before the handle's open
+    /// was granted.
     func preserveOrphanWrites(by handle: Handle) {
         guard handle.mayHaveWritten else { return }
         do throws(StoreError) {
@@ -190,16 +193,16 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Preserves a file that is about to lose a name while other programs have it open to write. Their later writes are
-    /// preserved with the file.
+    /// Preserves a file that is about to lose a name while other programs have it open to write. Data that they write
+    /// later are also preserved.
     ///
     /// A failure is logged and does not stop the step.
     ///
     /// `strangers`: the handles of other programs that may write to the file.
     ///
-    /// `relatives`: the handles of the subject's own programs that may write to the file.
+    /// `relatives`: the handles of the program that takes the step, or of its relatives, that may write to the file.
     ///
-    /// `mustStay`: whether the version stays even if none of these handles writes.
+    /// `mustStay`: whether the version stays even if no writer writes to the file afterwards.
     func preserveFile(
         _ node: Node, for strangers: [Handle], and relatives: [Handle] = [], mustStay: Bool,
         because cause: PreservationCause, by subject: any JournalSubject
@@ -208,8 +211,8 @@ final class ContentPreserver: Sendable {
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
-            // The store's hard link would change with writes under another name of the file. So a copy is made. If the
-            // copy fails, a hard link is better than no version.
+            // A hard link in the store has no contents of its own: a write to the file changes the version. So the file
+            // is copied. A hard link is made only if the copy fails.
             let linkCount = mustStay ? try Self.status(of: descriptor).linkCount : 0
             if mustStay, !relatives.isEmpty || linkCount > 1 {
                 do throws(StoreError) {
@@ -240,9 +243,9 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Preserves a document that a save renames and later removes.
+    /// Preserves a document that a save renames, and that the save removes later.
     ///
-    /// The document is copied. A hard link would change with writes to the document under its new name.
+    /// The document is copied. A hard link would not do: a write to the renamed document would change the version.
     func preserveSetAside(_ node: Node, because cause: PreservationCause, by subject: any JournalSubject) {
         do throws(StoreError) {
             try preserveContents(of: node, because: cause, by: subject)
@@ -253,27 +256,28 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Copies the present contents of a file instead of linking the file. Later, at the close of each writer, copies the
-    /// contents that the writer leaves.
+    /// Copies the present contents of a file. Whenever one of these writers later closes the file, the contents at that
+    /// time are copied as well.
     private func preserveCopies(
         of node: Node, for writers: [Handle], because cause: PreservationCause, by subject: any JournalSubject
     ) throws(StoreError) {
-        // The writers are marked before the copy. The contents of a writer that has closed the file by then are in the
+        // The writers are marked before the copy. If a writer closes the file before the copy, its data are in the
         // copy.
         for writer in writers { writer.becomeOrphanWriter() }
         try preserveContents(of: node, because: cause, by: subject)
     }
 
-    /// Removes a closing handle from the writers of the store's hard links to its file. A link is dropped if none of its
-    /// writers has written.
+    /// Called when a handle is closed. Removes the handle from the writers of the hard links that the store has to its
+    /// file. A link is dropped if none of its writers has written.
     func releaseFiles(of handle: Handle) {
-        // For a writer of a file that was never a document, only writes after the file was preserved count.
+        // For a file that was never a document, a write counts only if it came after the file was preserved. The file's
+        // stamp shows this.
         releaseFiles(of: handle, hasWritten: handle.isMeasured ? handle.mayHaveWritten : nil)
     }
 
-    /// Removes a handle from the writers of the store's hard links to its file.
+    /// Removes a handle from the writers of the hard links that the store has to its file.
     ///
-    /// `hasWritten`: whether the handle has written; nil if the file's stamp shows it.
+    /// `hasWritten`: whether the handle has written. If it is nil, the file's stamp decides.
     private func releaseFiles(of handle: Handle, hasWritten: Bool?) {
         let files = handle.takeLinkedVersions()
         guard !files.isEmpty, let store else { return }
@@ -299,15 +303,16 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Notes that a writer has the file of one of the store's hard links open, until the writer closes the file.
+    /// Notes that a writer has a file open to which the store has a hard link. The note stays until the writer closes
+    /// the file.
     private func noteWriter(_ writer: Handle, of file: LinkedVersion) {
         writer.add(file)
         store?.noteWriter(of: file.id, Engine.name(of: writer.attribution), by: writer.id.rawValue)
     }
 
-    /// Adds a writer that opens a file to the writers of the store's hard links to the file.
+    /// Called when a writer opens a file. Adds the writer to the hard links that the store has to the file.
     ///
-    /// Returns false if such a link has no writers any more. The link must then be replaced by a copy before the file is
+    /// Returns false if such a link has no other writers. The link must then be replaced by a copy before the file is
     /// opened.
     func join(_ writer: Handle) -> Bool {
         let known = writer.linkedVersions
@@ -319,10 +324,10 @@ final class ContentPreserver: Sendable {
         return true
     }
 
-    /// Removes a handle from the writers of the store's hard links, because the handle was not opened in the end.
+    /// Called when an open has failed. Removes the handle from the writers of the store's hard links.
     func releaseFiles(ofUnopened handle: Handle) { releaseFiles(of: handle, hasWritten: false) }
 
-    /// Replaces the store's hard links to a file by copies, so that later writes to the file do not change the versions.
+    /// Replaces the store's hard links to a file by copies, because later writes to the file would change the versions.
     ///
     /// If this throws, no program may write to the file.
     func detachLinks(of node: Node) throws(StoreError) {
@@ -335,7 +340,8 @@ final class ContentPreserver: Sendable {
                 engine.logAction(
                     "is preserved as \(file.id) by a link without contents of its own (\(error))", attribution
                 )
-                // The error would come again each time, and a program must not be refused its file for ever.
+                // This error would come at each attempt, and the program could never open its file. So the link stays,
+                // and the open succeeds.
                 guard error.isForGood else { throw error }
                 node.remove(file)
             }
@@ -346,7 +352,7 @@ final class ContentPreserver: Sendable {
         do throws(StoreError) {
             try store?.detach(id)
         } catch {
-            // The version was dropped meanwhile, so no write can change it.
+            // The version was dropped in the meantime, so there is nothing to protect.
             guard error == .noSuchEntry else { throw error }
         }
     }
@@ -363,10 +369,11 @@ final class ContentPreserver: Sendable {
         engine.logAction("endangered contents that are preserved as \(id) (\(cause.rawValue))", attribution)
     }
 
-    /// Returns the rights of those directories above a file that some users may not enter.
+    /// Returns the rights of the directories above a file, as far as some users may not enter them.
     ///
-    /// A version of the file is shown only to users that could enter these directories at this moment, even if the
-    /// directories move later. Only root's daemon has other users.
+    /// A version of the file is shown only to users that could enter these directories when it was made. If the
+    /// directories move later, the rights stay as they were. Only a daemon of root needs this, because only it has
+    /// other users.
     static func closedDirectories(above node: Node) -> [FileRights] {
         guard OwnProcess.user == 0 else { return [] }
         var closed: [FileRights] = []
@@ -377,13 +384,13 @@ final class ContentPreserver: Sendable {
             if next.isRoot { return closed }
             directory = next.parent
         }
-        // The daemon knows the file only by its file handle, so it does not know its directories (D130). Only the owner
-        // may see the version.
+        // The daemon knows this file only by a file handle, so it does not know the directories (D130). So only the
+        // file's owner may see the version.
         let owner = node.presentStatus?.user ?? 0
         return [FileRights(user: owner, group: 0, mode: 0o100, accessControlList: nil)]
     }
 
-    /// Returns the rights of a directory. If they cannot be read, the result lets only root see the versions.
+    /// Returns the rights of a directory. If they cannot be read, returns rights that let only root enter.
     private static func rights(of directory: Node) -> FileRights {
         do throws(Errno) {
             return try FileRights(of: directory.descriptor().descriptor)
@@ -406,8 +413,8 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Returns the stamp of a file that was changed `age` nanoseconds ago, if each later change will alter the stamp.
-    /// Otherwise returns nil.
+    /// Returns the stamp of a file if every later change will alter it. Returns nil if the last change, `age`
+    /// nanoseconds ago, is too recent for that.
     static func settledStamp(_ stamp: Stamp, age: Int64, granularity: Int64) -> Stamp? {
         age >= granularity ? stamp : nil
     }
@@ -435,7 +442,8 @@ extension JournalSubject {
 }
 
 extension Grant {
-    /// The reason for which contents are preserved that the granted step endangers.
+    /// The reason for which the contents are preserved before the granted step: a claim, or a presenter that did not
+    /// answer.
     var preservationCause: PreservationCause { unanswered.isEmpty ? .claim : .presenter }
 }
 
@@ -448,10 +456,10 @@ extension StoreError {
         }
     }
 
-    /// Whether only the hard link fails, so that the file may still be copied:
-    /// - The file is on another file system than the store, or in another part of it.
+    /// Whether only a hard link to the file is impossible, and a copy may succeed:
+    /// - The file is on another file system than the store, or in another part of the same file system.
     /// - The file has as many links as its file system allows.
-    /// - The file system allows only one link.
+    /// - The file system allows only one link for each file.
     fileprivate var isAboutLinks: Bool {
         switch self {
         case .noRight: true

@@ -2,13 +2,14 @@
 import Synchronization
 import VersionStore
 
-/// A version that is a hard link to its file, and that changes with the writes of the programs that have the file open.
+/// A version that is a hard link to its file. While programs have the file open to write, their writes change the
+/// version.
 ///
 ///     written ──the last writer closes──▶ settled
 ///                     └──no writer has written──▶ unneeded
 ///
-/// The contents of a settled link do not change any more. A program that opens the file to write waits until the link is
-/// replaced by a copy.
+/// A settled link has no writers, so it does not change any more. Before another program opens the file to write, the
+/// link is replaced by a copy.
 final class LinkedVersion: Sendable {
     /// The state of the version after a writer has closed the file.
     enum CloseOutcome: Sendable {
@@ -24,10 +25,10 @@ final class LinkedVersion: Sendable {
     }
 
     let id: VersionID
-    /// The file's stamp when the link was made; nil if a later change might not alter the stamp.
+    /// The file's stamp when the link was made. Nil if a change soon after that might leave the stamp the same.
     private let stamp: Stamp?
     private let state: Mutex<State>
-    /// Whether the link was replaced by a copy. Only workers that copy wait for this lock.
+    /// Whether the link was replaced by a copy. This lock is held during the copy, so only workers may wait for it.
     private let isDetached = Mutex(false)
 
     /// Makes the record of a hard link.
@@ -39,13 +40,13 @@ final class LinkedVersion: Sendable {
         state = Mutex(State(writers: writers, isChanged: mustStay))
     }
 
-    /// Returns whether the file was changed since the link was made. Returns true if that is unknown.
+    /// Returns whether the file was changed since the link was made. Returns true if one of the stamps is missing.
     func hasChanged(to now: Stamp?) -> Bool {
         guard let stamp, let now else { return true }
         return !stamp.hasSameContents(as: now)
     }
 
-    /// Adds a writer that opens the file. Returns false if the link is settled by then.
+    /// Adds a writer that opens the file. Returns false if the link is already settled.
     func join() -> Bool {
         state.withLock { state in
             guard state.writers > 0 else { return false }
@@ -54,7 +55,7 @@ final class LinkedVersion: Sendable {
         }
     }
 
-    /// Notes that a writer closes the file.
+    /// Notes that a writer closes the file. Returns what this means for the version.
     func closeWriter(hasWritten: Bool) -> CloseOutcome {
         state.withLock { state in
             state.writers -= 1
@@ -67,7 +68,8 @@ final class LinkedVersion: Sendable {
     /// Whether no writer has the file open any more.
     var isSettled: Bool { state.withLock { $0.writers == 0 } }
 
-    /// Runs `body` to replace the link by a copy, unless that was done before without an error. `body` may block.
+    /// Runs `body`, which replaces the link by a copy. Does nothing if an earlier call has already succeeded. May
+    /// block.
     func detach(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         try isDetached.withLock { (isDone) throws(StoreError) in
             if isDone { return }

@@ -4,14 +4,15 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// A copy of the contents that other programs left in a file beside writers that had changed nothing (D149).
+/// A copy of the contents that another program left in a file. Beside it, writers that had changed nothing still have
+/// the file open (D149).
 ///
-/// The copy is preserved as a version if such a writer overwrites the contents. It is discarded when all these writers
-/// have closed the file, or when others have left newer contents.
+/// If one of these writers overwrites the contents, the copy becomes a version. The copy is discarded when all these
+/// writers have closed the file, or when another program leaves newer contents.
 final class ProvisionalCopy: Sendable {
     private let copy: Mutex<UnfinishedCopy?>
     private let store: VersionStore?
-    /// The reason why the contents could not be copied; nil if they were copied, or if there are none.
+    /// The error because of which the contents were not copied. Nil if they were copied, or if the file was empty.
     let failure: StoreError?
 
     init(_ copy: consuming UnfinishedCopy?, in store: VersionStore?, failure: StoreError? = nil) {
@@ -24,13 +25,13 @@ final class ProvisionalCopy: Sendable {
         if let copy = take(), let store { store.discard(copy) }
     }
 
-    /// Takes the copy out of this object. Returns nil if it was taken already, or if there is none.
+    /// Takes the copy out of this object. Returns nil if it was already taken, or if none was made.
     func take() -> UnfinishedCopy? { copy.withLock { $0.take() } }
 }
 
 extension ContentPreserver {
-    /// Copies the contents of a file without waiting for the disk. If the requester is not the file's owner, the copy
-    /// counts towards the quota for other users.
+    /// Copies the contents of a file. Does not wait for the disk. If the requester is not the file's owner, the copy
+    /// counts towards the limit for other users' versions.
     func makeProvisionalCopy(in node: Node, by subject: any JournalSubject) -> ProvisionalCopy {
         do throws(StoreError) {
             let descriptor = try Self.descriptor(of: node)
@@ -42,13 +43,13 @@ extension ContentPreserver {
             let copy = try store.copyWithoutSync(descriptor.descriptor, for: request, need: .possible)
             return ProvisionalCopy(copy, in: store)
         } catch {
-            // The file is too large to copy, or the disk has no space. The error matters only if a writer overwrites the
-            // contents.
+            // The file is too large to copy, or the disk is full. The error is reported later, and only if a writer
+            // overwrites the contents.
             return ProvisionalCopy(nil, in: nil, failure: error)
         }
     }
 
-    /// Makes a provisional copy a version, because a writer may have overwritten its contents.
+    /// Makes a version of a provisional copy, because a writer may have overwritten the copied contents.
     func preserve(_ left: ProvisionalCopy, in node: Node, by subject: any JournalSubject) {
         if let failure = left.failure {
             engine.logAction(

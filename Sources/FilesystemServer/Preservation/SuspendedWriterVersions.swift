@@ -4,20 +4,21 @@ import FuseBridge
 import LinuxSystem
 import VersionStore
 
-/// The versions of a file that were preserved since the file has suspended writers (D192).
+/// The versions of a file that were preserved while the file had suspended writers (D192).
 ///
 /// For each suspended writer, these versions stay:
 /// - the first version that the writer wrote;
 /// - the last three versions that the writer wrote;
-/// - the last three versions that others left beside the writer.
+/// - the last three versions that other programs left in the file while the writer had it open.
 ///
-/// The versions in between are dropped. Without a suspended writer, later saves would overwrite their contents, too.
+/// The versions in between are dropped. Even without a suspended writer, later saves would have overwritten their
+/// contents.
 struct SuspendedWriterVersions: Sendable {
     /// The program that has written the contents of a version.
     enum Origin: Hashable, Sendable {
-        /// The suspended writer may have written the contents, which another program is about to overwrite.
+        /// The suspended writer may have written the contents. Another program is about to overwrite them.
         case writer
-        /// Another program has written the contents, which the suspended writer may overwrite.
+        /// Another program has written the contents. The suspended writer may overwrite them.
         case others
     }
 
@@ -28,7 +29,8 @@ struct SuspendedWriterVersions: Sendable {
     }
 
     private struct WriterVersions: Sendable {
-        /// The version of the writer's contents when another program overwrote them for the first time.
+        /// The version with the contents that the writer had written when another program overwrote them for the first
+        /// time.
         var first: Version?
         var written: [Version] = []
         var left: [Version] = []
@@ -45,11 +47,11 @@ struct SuspendedWriterVersions: Sendable {
             list[index] = version
         }
 
-        /// Makes a version the newest in each list that has it, because the version is used again instead of a new
-        /// version.
+        /// Called when the file has the contents of an existing version, so that no new version is made. Moves this
+        /// version to the end of each list that contains it.
         ///
-        /// A version of contents that others leave also enters the list of such versions. Returns the versions that
-        /// exceed a list's limit.
+        /// If another program left the contents, the version is also added to `left`. Returns the versions that no
+        /// longer fit into a list.
         mutating func renew(_ version: Version, from origin: Origin) -> [Version] {
             let (hasWritten, hasLeft) = (
                 Self.moveToEnd(version, of: &written), Self.moveToEnd(version, of: &left)
@@ -70,9 +72,9 @@ struct SuspendedWriterVersions: Sendable {
 
         var all: [Version] { (first.map { [$0] } ?? []) + written + left }
 
-        /// Adds a version, and returns the versions that exceed a list's limit.
+        /// Adds a version. Returns the versions that no longer fit into a list.
         mutating func insert(_ version: Version, from origin: Origin) -> [Version] {
-            // A version that is already in a list is not the writer's first version.
+            // A version that is already in a list cannot be the first version of this writer.
             let isKnown = all.contains { $0.id == version.id }
             guard first == nil, origin == .writer, !isKnown else { return renew(version, from: origin) }
             first = version
@@ -87,23 +89,23 @@ struct SuspendedWriterVersions: Sendable {
 
     private static let most = 3
 
-    /// How many suspended writers of a file are observed. Each further writer would make each open slower.
+    /// How many suspended writers of a file are checked for writes. Each check makes each open slower.
     ///
-    /// If a file has more suspended writers, no version is dropped, because a writer that is not observed may have
-    /// written it.
+    /// If a file has more suspended writers, no version is dropped: one of the unchecked writers may have written it.
     static let mostWriters = 16
 
-    /// The suspended writers for which a version is preserved.
+    /// The suspended writers of a file, for which versions are preserved.
     struct SuspendedWriters {
         private let found: [Handle]
-        /// Whether the file has more suspended writers than are observed.
+        /// Whether the file has more suspended writers than ``mostWriters``.
         let areMore: Bool
 
         static let none = SuspendedWriters([])
 
-        /// Makes the list of the suspended writers to observe.
+        /// Makes the list of the suspended writers that are checked for writes.
         ///
-        /// `found`: the suspended writers, with at most one writer more than are observed.
+        /// `found`: the suspended writers. If there are more than ``mostWriters``, `found` has one more than that
+        /// number.
         init(_ found: [any Claimant]) {
             self.found = found.prefix(mostWriters).compactMap { $0 as? Handle }
             areMore = found.count > mostWriters
@@ -111,16 +113,16 @@ struct SuspendedWriterVersions: Sendable {
 
         var handles: [HandleID] { found.map(\.id) }
 
-        /// Settles the versions of handles that have closed. A handle may have closed before the last version was entered
-        /// for it.
+        /// Settles the versions of handles that are closed. A handle may have been closed just before a version was
+        /// added for it.
         func settleClosed() {
             for handle in found where handle.isClosed { handle.settleVersions() }
         }
     }
 
     private var writers: [HandleID: WriterVersions] = [:]
-    /// The versions of writers that have closed the file. These versions stay as long as other suspended writers have the
-    /// file open.
+    /// The versions of writers that have closed the file. They are not dropped until all suspended writers have closed
+    /// the file.
     private var settled: Set<VersionID> = []
 
     var isEmpty: Bool { writers.isEmpty }
@@ -130,8 +132,8 @@ struct SuspendedWriterVersions: Sendable {
         handles.flatMap { writers[$0]?.all ?? [] }.max { $0.id < $1.id }
     }
 
-    /// Adds a version for these handles. Replaces the `former` version, which has the same contents. Returns the versions
-    /// that may be dropped.
+    /// Adds a version for these handles. In their lists, it replaces the `former` version, which has the same contents.
+    /// Returns the versions that no list contains any more, which can be dropped.
     mutating func insert(
         _ version: Version, insteadOf former: VersionID? = nil, from origin: Origin, for handles: [HandleID]
     ) -> [VersionID] {
@@ -144,8 +146,8 @@ struct SuspendedWriterVersions: Sendable {
         return gone.filter { !isNeeded($0) }.sorted()
     }
 
-    /// Makes a version the newest, because it is used again instead of a new version. Returns the versions that may be
-    /// dropped.
+    /// Makes an existing version the newest of its lists, because the file has the same contents again. Returns the
+    /// versions that no list contains any more, which can be dropped.
     mutating func renew(_ id: VersionID, from origin: Origin, for handles: [HandleID]) -> [VersionID] {
         let version = writers.values.lazy.compactMap { kept in kept.all.first { $0.id == id } }.first
         guard let version else { return [] }
@@ -156,7 +158,7 @@ struct SuspendedWriterVersions: Sendable {
         return gone.filter { !isNeeded($0) }.sorted()
     }
 
-    /// Notes that a writer has closed the file. The writer's versions are no longer dropped.
+    /// Notes that a writer has closed the file. From then on its versions are not dropped.
     mutating func close(_ handle: HandleID) {
         guard let kept = writers.removeValue(forKey: handle) else { return }
         settled.formUnion(kept.all.map(\.id))
@@ -170,7 +172,8 @@ struct SuspendedWriterVersions: Sendable {
 }
 
 extension ContentPreserver {
-    /// Returns the suspended writers of a file, when a program overwrites the file's contents or leaves contents in it.
+    /// Returns the suspended writers of a file. Called when a program overwrites the file's contents, or leaves
+    /// contents in the file.
     func writers(
         beside subject: (any JournalSubject)?, because cause: PreservationCause
     ) -> SuspendedWriterVersions.SuspendedWriters {
@@ -181,8 +184,8 @@ extension ContentPreserver {
             engine.suspendedWriters(beside: claim, atMost: SuspendedWriterVersions.mostWriters + 1))
     }
 
-    /// Returns the last version for these writers, if the file still has the same contents, path and rights. Then no new
-    /// version is needed.
+    /// Returns the last version that was preserved for these writers. Returns nil if the file's contents, path or
+    /// rights differ from that version.
     func lastVersion(
         of node: Node, for writers: SuspendedWriterVersions.SuspendedWriters
     ) throws(StoreError) -> VersionID? {
@@ -197,7 +200,7 @@ extension ContentPreserver {
         return last.id
     }
 
-    /// Enters a version in the lists of these suspended writers, and drops the versions that exceed the limits.
+    /// Adds a version to the lists of these suspended writers. Drops the versions that no list contains any more.
     func enter(
         _ id: VersionID, of node: Node, insteadOf former: VersionID? = nil,
         from origin: SuspendedWriterVersions.Origin,
@@ -212,14 +215,14 @@ extension ContentPreserver {
             gone = node.insertVersion(version, insteadOf: former, from: origin, for: writers.handles)
             writers.settleClosed()
         } catch {
-            // The version stays in the store, but is in no list.
+            // The version is in the store, but was added to no list.
             return
         }
         dropVersions(of: gone, chosenAt: moment, for: writers)
     }
 
-    /// Returns whether a version may be used instead of a new version of the present contents. If so, the version counts
-    /// as the newest.
+    /// Returns whether an existing version can be used for the present contents, so that no new version is needed. The
+    /// existing version then becomes the newest.
     func countsOn(
         _ id: VersionID, of node: Node, from origin: SuspendedWriterVersions.Origin,
         for writers: SuspendedWriterVersions.SuspendedWriters
@@ -229,8 +232,8 @@ extension ContentPreserver {
         let gone = node.renewVersion(id, from: origin, for: writers.handles)
         writers.settleClosed()
         dropVersions(of: gone, chosenAt: moment, for: writers)
-        // Another step may have dropped the version meanwhile, so this is checked again. From now on no such step drops
-        // the version.
+        // Another thread may have dropped the version in the meantime, so this is checked a second time. From now on
+        // the version is not dropped.
         return store.renewIfRecent(id)
     }
 
@@ -238,7 +241,7 @@ extension ContentPreserver {
         of gone: [VersionID], chosenAt moment: Int64, for writers: SuspendedWriterVersions.SuspendedWriters
     ) {
         guard !gone.isEmpty, !writers.areMore, let store else { return }
-        // The versions are dropped on a worker, because no program waits for that.
+        // The versions are dropped on a worker, so that no program waits for this.
         engine.workers.run { [engine] in
             store.dropVersions(
                 of: gone, reason: "the same suspended writer has three later versions",
@@ -253,8 +256,8 @@ extension ContentPreserver {
 }
 
 extension Handle {
-    /// Notes that the handle has closed. The versions that were preserved for it as a suspended writer are no longer
-    /// dropped.
+    /// Notes that a suspended writer's handle is closed. The versions that were preserved for it are not dropped from
+    /// then on.
     func settleVersions() {
         guard mayWrite else { return }
         node.closeVersions(of: id)

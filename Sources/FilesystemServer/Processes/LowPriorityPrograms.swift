@@ -3,12 +3,12 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-/// Detects processes that open more than ``many`` documents in ten seconds.
+/// Detects processes that open more than ``many`` documents within ten seconds.
 ///
-/// The times of the last opens of up to ``processes`` processes are remembered. A new process takes the row of the
-/// process with the oldest last open.
+/// For each of up to ``processes`` processes, a row contains the times of its last opens. If there is no free row for
+/// another process, it gets the row of the process whose last open is the oldest.
 package struct OpenRate: Sendable {
-    /// The limit: a process that opens more documents than this within ``span`` opens many.
+    /// The limit: the number of documents that a process may open within ``span``.
     package static let many = 200
     package static let span = TimeSpan.seconds(10)
     package static let processes = 64
@@ -22,13 +22,14 @@ package struct OpenRate: Sendable {
     private var rows = [Row](repeating: Row(), count: processes)
     /// The times of the last opens in milliseconds, ``many`` times for each row.
     private var moments = [UInt32](repeating: 0, count: processes * many)
-    /// The row that was used last. It is tried first, because mostly the same process opens many files in succession.
+    /// The row that was used last. It is checked before the other rows, because mostly the same process opens many
+    /// files in succession.
     private var latest = 0
 
     package init() {}
 
-    /// Counts an open of a document by a process. Returns true after more than ``many`` opens within ``span``, and then
-    /// counts the process's opens from 0.
+    /// Counts one open of a document by a process. Returns true if there were more than ``many`` opens within ``span``.
+    /// After that, the count starts at 0 again.
     package mutating func note(_ process: Int32, at now: Instant) -> Bool {
         let moment = UInt32(truncatingIfNeeded: now.nanoseconds / 1_000_000)
         if rows[latest].process != process { latest = row(of: process, at: moment) }
@@ -53,10 +54,11 @@ package struct OpenRate: Sendable {
     }
 }
 
-/// Programs that count as background programs although no rule names them, such as for backup or indexing.
+/// Programs that are treated as background programs, such as for backup or indexing, although no rule contains their
+/// names.
 ///
-/// They opened many documents at the lowest priority: nice 19, SCHED_IDLE, or the idle class of I/O. Such a process stays
-/// a background program until it ends or its priority changes.
+/// Each of them opened many documents at the lowest priority: nice 19, SCHED_IDLE, or the idle class of I/O. Such a
+/// process stays a background program until it ends or its priority changes.
 final class LowPriorityPrograms: Sendable {
     private static let capacity = 64
     /// The processes, in the order in which they were added.

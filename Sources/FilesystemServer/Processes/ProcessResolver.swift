@@ -7,13 +7,13 @@ import Synchronization
 
 /// Finds properties of the processes that make requests: their party, program and file offsets.
 ///
-/// Most properties are read only when programs wait for each other. The process of a thread is known exactly
-/// (``LinuxSystem/ThreadTable``). Properties that a process may change itself are read again each time.
+/// Most properties are read only when programs wait for each other. ``LinuxSystem/ThreadTable`` finds the process of a
+/// thread without mistakes. A property that the process can change is read each time that it is needed.
 final class ProcessResolver: Sendable {
     /// The mount's number in `/proc/PID/fdinfo`, as processes of the daemon's mount namespace see it.
     private let mountNumber: UInt64
     private let device: UInt64
-    /// How long a reader may stay at the end of the data before it counts as idle.
+    /// If a reader has stayed at the end of the data for this long, it counts as idle.
     let readerIdle: TimeSpan
     private let counters: LiveCounters
     private let threads = ThreadTable()
@@ -22,7 +22,7 @@ final class ProcessResolver: Sendable {
         var thread: Int32 = 0
         var process: ProcessID?
         var moment = Instant(nanoseconds: 0)
-        /// The time at which the thread's number was last confirmed to be that of this process's thread.
+        /// The time of the last check that the thread number still belongs to a thread of this process.
         var confirmed = Instant(nanoseconds: 0)
         var program: [UInt8]?
         var saver: SavingProcess?
@@ -36,12 +36,12 @@ final class ProcessResolver: Sendable {
     }
 
     private struct Openers {
-        /// The last openers, each at the index that the last bits of its thread's number give.
+        /// The last threads that opened files. The index of each is given by the last bits of its thread number.
         var known = [Opener](repeating: Opener(), count: 64)
         var pace = OpenRate()
     }
 
-    /// The properties of an ancestor of a process that the daemon needs.
+    /// The properties of an ancestor process by which the daemon determines a party.
     private struct Ancestor {
         let terminal: Int32
         let isManager: Bool
@@ -50,13 +50,14 @@ final class ProcessResolver: Sendable {
     }
 
     fileprivate static let memory = TimeSpan.milliseconds(100)
-    /// How long a thread's number is trusted without a check, where only the name of its program matters.
+    /// How long a thread number is trusted without a check, if only the name of the thread's program is needed.
     ///
-    /// The kernel assigns numbers in order. So another thread could have the number only after very many new threads.
+    /// The kernel assigns thread numbers in order. So within this time, hardly any number is assigned a second time.
     private static let confirmationLasts = TimeSpan.milliseconds(1)
     /// How long the name and terminal of an ancestor are remembered.
     ///
-    /// If `/proc` was read for each ancestor each time, that would be most of the cost of asking a presenter.
+    /// Each question to a presenter needs these data. Without the memory, reading them from `/proc` would be most of
+    /// the work for a question.
     private static let ancestorMemory = TimeSpan.seconds(1)
     private static let rememberedAncestors = 256
     private let ancestors = Mutex<[ProcessID: Ancestor]>([:])
@@ -64,8 +65,8 @@ final class ProcessResolver: Sendable {
     private let openers = Mutex(Openers())
     private let lowered = LowPriorityPrograms()
     let programs: ProgramClasses
-    /// The party that was found last. Ten thousand waiting threads may belong to the same program, so equal parties share
-    /// storage.
+    /// The last party that was found. Ten thousand waiting threads may have the same party, and this lets them share
+    /// its memory.
     private let latest = Mutex(Party.nobody)
 
     init(
@@ -80,18 +81,18 @@ final class ProcessResolver: Sendable {
 
     /// Returns the party of a thread that made a claim at `moment`.
     ///
-    /// Returns `nobody` if the thread has ended, or if its number now belongs to a younger thread.
+    /// Returns `nobody` if the thread has ended, or if its number now belongs to a thread that started after `moment`.
     func party(ofThread thread: Int32, notAfter moment: Instant) -> Party {
         guard let looked = look(thread), hasStarted(looked.found, before: moment) else { return .nobody }
         return party(of: looked, thread: thread)
     }
 
-    /// Returns the process of a thread that opens a file, or 0 if it is unknown.
+    /// Returns the process of a thread that opens a file, or 0 if the process cannot be found.
     ///
-    /// The process is determined now, because the thread may end while its program uses the file. It is remembered for a
-    /// while, because a query takes a microsecond or two.
+    /// The process is determined at the open, because the thread may end while its process uses the file. The answer is
+    /// remembered for a short time, because each query takes a microsecond or two.
     ///
-    /// `ofDocument`: whether the file is a document. A program that quickly opens many documents may be added to
+    /// `ofDocument`: whether the file is a document. A process that quickly opens many documents may be added to
     /// ``LowPriorityPrograms``.
     func process(ofOpener thread: Int32, ofDocument: Bool = false) -> Int32 {
         guard thread > 0 else { return 0 }
@@ -118,12 +119,12 @@ final class ProcessResolver: Sendable {
         guard ProcessInspection.hasLowestPriority(process), let found = threads.find(process),
             found.process == process, lowered.insert(found.id)
         else { return }
-        // The remembered information about the process is no longer valid, because its program class has changed.
+        // The class of this program has changed, so the remembered party of the process is wrong now.
         recent.withLock { if $0.process == found.id { $0 = Recent() } }
     }
 
-    /// Returns the party of a process with this number. Returns `nobody` if the process has ended, or if the number
-    /// belongs to a mere thread.
+    /// Returns the party of a process. Returns `nobody` if the process has ended, or if the number belongs to a thread
+    /// that is not the first of its process.
     func party(ofProcess process: Int32) -> Party {
         guard let looked = look(process), looked.found.process == process else { return .nobody }
         return party(of: looked)
@@ -133,8 +134,8 @@ final class ProcessResolver: Sendable {
         guard let leader = leader(of: looked) else { return .nobody }
         let found = looked.found
         let family = family(from: found.parent)
-        // The session's first process may be in another pid namespace. The daemon then cannot see the session's number,
-        // and uses the process's own number.
+        // If the session's first process is in another pid namespace, the daemon cannot see the session's number. The
+        // number of the process itself is used then.
         let session = leader.session != 0 ? leader.session : found.process
         var party = Party(
             process: found.id, ancestors: family.map(\.process),
@@ -166,11 +167,11 @@ final class ProcessResolver: Sendable {
         }
     }
 
-    /// Returns an answer from the cache, if the same thread was queried a moment ago. Otherwise reads the answer and
+    /// Returns a remembered answer, if the same thread was asked about a moment ago. Otherwise finds the answer and
     /// remembers it.
     ///
-    /// `git checkout` and `rm -r` cause ten thousand queries in succession. The parameters are closures because key paths
-    /// would take longer than all the rest.
+    /// `git checkout` and `rm -r` cause ten thousand such queries in succession. The parameters are closures and not
+    /// key paths, because key paths would take most of the time.
     private func remembered<Answer: Sendable>(
         _ thread: Int32, _ recall: (Recent) -> Answer?, _ keep: (inout Recent, Answer?) -> Void,
         _ look: (ResolvedThread) -> Answer?
@@ -195,7 +196,7 @@ final class ProcessResolver: Sendable {
 
     /// Returns the name of a thread's program; an empty name if the thread has ended.
     func program(ofThread thread: Int32) -> [UInt8] {
-        // Each unlink(2) queries the name, mostly for the same program.
+        // Each unlink(2) needs the name, and mostly for the same program.
         let known = recent.withLock { recent in
             recent.thread == thread && Engine.now.since(recent.confirmed) < Self.confirmationLasts
                 ? recent.program : nil
@@ -225,22 +226,23 @@ final class ProcessResolver: Sendable {
         return threads.look(thread)
     }
 
-    /// Returns the present status of a process, and reads it only if it was not read yet. Returns nil if the process has
-    /// ended.
+    /// Returns the status of a process. Reads the status only if the caller has not read it yet. Returns nil if the
+    /// process has ended.
     private func leader(of looked: ResolvedThread) -> ProcessInspection.ProcessStatus? {
         if let leader = looked.leader { return leader }
         let leader = ProcessInspection.status(ofProcess: looked.found.process)
         return leader?.started == looked.found.started ? leader : nil
     }
 
-    /// Returns the ancestors of a process that count as its program, from the parent upwards.
+    /// Returns the ancestors of a process that count as the same program, beginning with the parent.
     ///
-    /// The list ends before a process that adopts orphans, such as a service manager: its children are unrelated
-    /// programs.
+    /// The list ends before a process that adopts orphans, such as a service manager. The children of such a process
+    /// are unrelated to each other.
     private func family(from parent: Int32) -> [(process: ProcessID, terminal: Int32)] {
         var members: [(process: ProcessID, terminal: Int32)] = []
         var next = parent
-        // No real process has so many ancestors. A longer chain means that processes change during the walk.
+        // No real process has 64 ancestors. If there seem to be more, processes have ended and started during the
+        // search.
         while next > 1, members.count < 64, let found = threads.find(next) {
             guard let ancestor = ancestor(found), !ancestor.isManager else { break }
             if !ancestor.isInit { members.append((found.id, ancestor.terminal)) }
@@ -265,8 +267,8 @@ final class ProcessResolver: Sendable {
         return ancestor
     }
 
-    /// Returns whether a thread existed at a moment. If the daemon did not know the thread by then, its start time
-    /// decides.
+    /// Returns whether a thread existed at a moment. If the daemon first saw the thread after that moment, the thread's
+    /// start time decides.
     private func hasStarted(_ found: ThreadTable.KnownThread, before moment: Instant) -> Bool {
         found.known <= moment.nanoseconds
             || ProcessInspection.hadStarted(found.threadStarted, at: moment.nanoseconds)
@@ -283,17 +285,17 @@ extension ThreadTable.KnownThread {
     fileprivate var id: ProcessID { ProcessID(number: process, started: started) }
 }
 
-// The file offsets and locks of the processes that have a file open, as `/proc` shows them.
+// These functions read the file offsets and locks of processes from `/proc`.
 extension ProcessResolver {
-    /// The most descriptors of a process that are searched for a file. If the file is not among them, the position is
-    /// unknown.
+    /// The most descriptors of a process among which a file is searched. If the process has more, the file offset may
+    /// not be found.
     private static let longestSearch = 4096
-    /// The most descriptors of a process that are searched for a lock on a file.
+    /// The most descriptors of a process among which a lock on a file is searched.
     private static let fewDescriptors = 512
 
-    /// Returns the file offset of a thread's process in a file that the process reads through the mount.
+    /// Returns the file offset at which a thread's process reads a file through the mount.
     ///
-    /// If the offset cannot be read, the result is always the same, so the reader counts as idle.
+    /// If the offset cannot be read, returns the same value each time. The reader then counts as idle.
     func observeReader(thread: Int32, or known: Int32, of node: Node) -> Observation {
         let unknown = Observation.reading(position: -1)
         let positions = positions(thread: thread, or: known, of: node)
@@ -304,7 +306,8 @@ extension ProcessResolver {
         } catch {
             return unknown
         }
-        // If the process has several descriptors of the file, a change of any offset changes the sum.
+        // If the process has several descriptors of the file, the sum of all offsets is used: it changes with each of
+        // them.
         let position = positions.count == 1 ? first : positions.reduce(0, &+)
         let isAtEnd = positions.allSatisfy { $0 >= Int64(size) }
         return isAtEnd ? .atEndUnconfirmed(position: position) : .reading(position: position)
@@ -325,10 +328,10 @@ extension ProcessResolver {
         return other == process ? [] : readPositions(of: other, inode: node.number, mode: mode)
     }
 
-    /// Reads the file offsets of a process's descriptors of a file.
+    /// Reads the offsets of all descriptors by which a process has a file open.
     ///
-    /// Descriptors of other kinds are skipped, because reading them may block. For example, the entry of an epoll
-    /// descriptor waits for a lock that its owner may hold for long.
+    /// Descriptors of other kinds are not read, because the read may block. For example, the entry of an epoll
+    /// descriptor waits for a lock that may be held for long.
     private func readPositions(of process: Int32, inode: UInt64, mode: Int32?) -> [Int64] {
         var positions: [Int64] = []
         forEachDescriptor(of: process, ofInode: inode, among: Self.longestSearch) { fields, _ in
@@ -338,11 +341,11 @@ extension ProcessResolver {
         return positions
     }
 
-    /// Returns whether the process of a thread has a lock on a file by a writable descriptor. Returns false if that
-    /// cannot be determined.
+    /// Returns whether the process of a thread has locked a file by a writable descriptor. Returns false if that cannot
+    /// be determined.
     ///
-    /// The kernel manages such locks itself, and shows them only in the entries of descriptors. The entries of an ended
-    /// process cannot be read, nor can those of another user's process.
+    /// The kernel manages such locks itself, and shows them only in the `/proc` entries of the process's descriptors.
+    /// The daemon cannot read these entries of an ended process, or of another user's process.
     func holdsLock(thread: Int32, or known: Int32, on node: Node) -> Bool {
         guard let process = (look(thread) ?? look(known))?.found.process else { return false }
         let seen = ProcessInspection.livingThread(of: process)
@@ -354,7 +357,7 @@ extension ProcessResolver {
         return isFound
     }
 
-    /// Calls `body` for each descriptor of a file that a process has, until `body` returns false.
+    /// Calls `body` for each descriptor by which a process has a file open, until `body` returns false.
     private func forEachDescriptor(
         of process: Int32, ofInode inode: UInt64, among most: Int, _ body: (Fields, [UInt8]) -> Bool
     ) {
@@ -367,7 +370,8 @@ extension ProcessResolver {
             let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let number = String(cString: name.assumingMemoryBound(to: CChar.self))
             guard ProcessScan.cachedDevice("/proc/\(process)/fd/\(number)") == device,
-                // Only the beginning is read. It has the needed fields, which come before a list of locks of any length.
+                // Only the beginning of the entry is read. The needed fields are there; a long list of locks may
+                // follow.
                 let text = readBeginning("/proc/\(process)/fdinfo/\(number)")
             else { continue }
             let fields = Self.fields(of: text)
