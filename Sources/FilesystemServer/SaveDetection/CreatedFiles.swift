@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A file that a known process has made, its maker.
+/// A file of which the daemon knows the process that made it (the maker).
 struct CreatedFile: Sendable {
     let node: NodeNumber
     var directory: NodeNumber
     var name: [UInt8]
     let saver: SavingProcess
-    /// The time at which the file was last made, renamed, or closed by a writer.
+    /// The time at which the file was made, renamed, or closed by a writer, whichever was last.
     var used: Instant
     /// Whether the maker has ended.
     var isMakerGone = false
 
-    /// Returns whether the file may be part of a save by a process.
+    /// Returns whether the file can be part of a save by the process `other`.
     ///
-    /// The age of the file does not matter while the maker lives: a swap file stays for the whole session of an editor.
-    /// After the maker's end, only a sibling of the maker can finish the save, and only soon.
+    /// While the maker lives, the file's age does not matter: an editor keeps a swap file until it ends. After the
+    /// maker's end, only a sibling of the maker can finish the save, within a few seconds.
     func isEvidence(for other: SavingProcess, at now: Instant) -> Bool {
         guard saver.isSameSave(as: other) else { return false }
         return !isMakerGone || isFresh(at: now)
     }
 
-    /// Returns whether the file may be part of a save of a given document by a process.
+    /// Returns whether the file can be part of a save of this document by the process `other`.
     ///
-    /// The name of a temporary file may fit any document in the directory, and many programs leave such a file there for
-    /// long. So the file must be new, or its name must contain the document's name.
+    /// The name of a temporary file may fit any document in the directory, and many programs leave such files behind.
+    /// So the file must be new, or its name must contain the document's name.
     func isEvidence(ofSaving document: [UInt8], by other: SavingProcess, at now: Instant) -> Bool {
         guard isEvidence(for: other, at: now) else { return false }
         return isFresh(at: now) || HelperFileName.documentsSaved(by: name).contains(document)
@@ -33,10 +33,10 @@ struct CreatedFile: Sendable {
     private func isFresh(at now: Instant) -> Bool { now.since(used) <= SaveLimits.siblingGrace }
 }
 
-/// The temporary files and swap files of one directory, by the documents that their names contain.
+/// The temporary files and swap files of one directory, indexed by the document names that their names contain.
 ///
-/// There is an index because a program may make and unlink thousands of files in one directory. A search would compare
-/// each new file with all others.
+/// A program may make and unlink thousands of files in a directory. Without the index, each new file would have to be
+/// compared with all of them.
 private struct HelperFiles: Sendable {
     private var byDocument: [[UInt8]: [NodeNumber]] = [:]
     private var ofAnyDocument: [NodeNumber] = []
@@ -61,12 +61,13 @@ private struct HelperFiles: Sendable {
     func nodes(for document: [UInt8]) -> [NodeNumber] { (byDocument[document] ?? []) + ofAnyDocument }
 }
 
-/// The files with known makers. Above the limit the oldest file is forgotten.
+/// The files with a known maker. If there are too many, the oldest file is forgotten.
 struct CreatedFiles: Sendable {
     private var files: [NodeNumber: CreatedFile] = [:]
     private var directories: [NodeNumber: HelperFiles] = [:]
     private var makers: [ProcessID: Set<NodeNumber>] = [:]
-    /// The files in the order in which they were made, from the index `head` on. Files that are gone are skipped.
+    /// The files in the order in which they were made. The list begins at the index `head`. It may contain files that
+    /// are gone.
     private var order: [NodeNumber] = []
     private var head = 0
 
@@ -74,7 +75,7 @@ struct CreatedFiles: Sendable {
 
     subscript(node: NodeNumber) -> CreatedFile? { files[node] }
 
-    /// Returns the remembered files that may have the unsaved or next contents of a document.
+    /// Returns the known files in a directory that may have the unsaved contents or the next contents of a document.
     func helperFiles(of document: [UInt8], in directory: NodeNumber) -> some Sequence<CreatedFile> {
         (directories[directory]?.nodes(for: document) ?? []).lazy.compactMap { files[$0] }
     }
@@ -121,8 +122,8 @@ struct CreatedFiles: Sendable {
         if directories[file.directory]?.isEmpty == true { directories[file.directory] = nil }
     }
 
-    /// Removes the numbers of files that are gone from `order`. Otherwise they would pile up behind a swap file that
-    /// stays.
+    /// Removes from `order` the numbers of files that are gone. As long as an old swap file exists, `head` stays, and
+    /// these numbers would become ever more.
     private mutating func compact() {
         guard order.count > 2 * SaveLimits.rememberedFiles else { return }
         order = order[head...].filter { files[$0] != nil }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The meaning of the name of a program's helper file, which is no document.
+/// What the name of a helper file says: the kind of helper file, and how certain it is.
 package struct HelperFileName: Hashable, Sendable {
     package enum Kind: Hashable, Sendable, CaseIterable {
         /// A file with unsaved text that an editor has open as long as it edits the document.
         case swap
-        /// A file that shows other programs that a program has the document open.
+        /// A file that an editor or another program makes to show that it has the document open.
         case lock
-        /// A file with the next contents of a document, before the file gets the document's name.
+        /// A file with the next contents of a document. A program renames it to the document's name to complete a save.
         case temp
         /// A file with the former contents of a document.
         case backup
     }
 
-    /// How far a name alone shows that a file is a helper file.
+    /// How certain it is, by the name alone, that a file is a helper file.
     package enum Certainty: Int, Hashable, Comparable, Sendable {
-        /// The name counts only in the same directory as a document of the matching name, as evidence of a save. Such a
-        /// name makes no file a helper file. For example: `D.r3Fq0a`.
+        /// The name alone makes no file a helper file. But beside a document whose name it contains, such a file is
+        /// evidence of a save. For example: `D.r3Fq0a`.
         case besideDocument
-        /// People also give such names to documents. The file is a helper file only while its maker lives and no other
-        /// program has opened it.
+        /// People also give such names to documents. The file counts as a helper file only while its maker lives, and
+        /// only until another program opens it.
         case whileMakerLives
-        /// The name alone shows a helper file, because no document has a name of this form.
+        /// Every file with such a name is a helper file, because people give no such names to documents.
         case alone
 
         package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
     }
 
-    /// The kind of directory that a name is in. It may change the meaning of the name.
+    /// The kind of directory that a file is in. The same name may have another meaning in another kind of directory.
     package enum DirectoryKind: Hashable, Sendable {
         case ordinary
         /// A directory with the name `.git`, or any directory below it.
@@ -39,9 +39,10 @@ package struct HelperFileName: Hashable, Sendable {
 
     package var isAmbiguous: Bool { certainty != .alone }
 
-    /// Finds the meaning of a name, from the row with the strongest certainty. Returns nil for an ordinary name.
+    /// Finds the meaning of a name. If several rows of the table fit, the most certain row decides. Returns nil for an
+    /// ordinary name.
     ///
-    /// A name that has a meaning only beside its document (`.besideDocument`) counts as an ordinary name here.
+    /// A name that is evidence only beside its document (`.besideDocument`) counts as an ordinary name.
     package init?(of name: [UInt8], in place: DirectoryKind = .ordinary) {
         if place == .gitDirectory, NamePattern.gitLock.matches(name) {
             self.init(kind: .lock, certainty: .alone)
@@ -54,8 +55,8 @@ package struct HelperFileName: Hashable, Sendable {
         }
     }
 
-    /// Returns whether the name alone shows a helper file. Each open calls this, so the rows of names that people also
-    /// use are left out.
+    /// Returns whether every file with such a name is a helper file. Each open calls this, so to save time only the
+    /// rows with `.alone` are compared.
     package static func isUnambiguous(_ name: [UInt8], in place: DirectoryKind = .ordinary) -> Bool {
         if place == .gitDirectory, NamePattern.gitLock.matches(name) || NamePattern.gitTemp.matches(name) {
             return true
@@ -68,24 +69,24 @@ package struct HelperFileName: Hashable, Sendable {
         self.certainty = certainty
     }
 
-    /// Returns the names of the documents to which a helper file of this name may belong. Returns none if the name
-    /// contains no document's name.
+    /// Returns the names of the documents to which a helper file with this name may belong. Returns an empty list if
+    /// the name contains no document's name.
     package static func documents(for name: [UInt8]) -> [[UInt8]] {
         documents(for: name, accordingTo: helperFileNames)
     }
 
-    /// Returns whether a program makes a backup when it renames `document` to `name`.
+    /// Returns whether `name` is a name that programs give to a backup of `document`.
     package static func isBackupName(_ name: [UInt8], of document: [UInt8]) -> Bool {
         backupNames.hasRow(for: name, of: document)
     }
 
-    /// Returns the names of the documents of which a file of this name may have unsaved or next contents.
+    /// Returns the names of the documents whose unsaved or next contents a file with this name may have.
     package static func documentsSaved(by name: [UInt8]) -> [[UInt8]] {
         documents(for: name, accordingTo: contentNames)
     }
 
-    /// Returns whether a file of this name may have the contents of any document, because the name contains no document's
-    /// name.
+    /// Returns whether a file with this name may be the temporary file of any document, because the name contains no
+    /// document's name.
     package static func isAnonymousTemp(_ name: [UInt8]) -> Bool {
         contentNames.contains { !$0.pattern.namesDocument && $0.pattern.matches(name) }
     }
@@ -101,12 +102,12 @@ package struct HelperFileName: Hashable, Sendable {
     }
 }
 
-// Log rotation has the steps of a save, but is none.
+// A log rotation consists of the same steps as a save, but is no save.
 extension HelperFileName {
-    /// Returns whether `name` is the name that log rotation gives to the log `document`.
+    /// Returns whether `name` is a name that log rotation gives to the log `document`.
     ///
-    /// In a rotation, as in a save, the same process renames a file away and makes the file again within a millisecond.
-    /// But a rotation is a move of the old file, and the making of a new file.
+    /// In a rotation, a process renames the log and makes a new file with the old name within a millisecond. A save
+    /// does the same. But a rotation counts as a move of the log and the creation of a new file.
     package static func isRotatedLogName(_ name: [UInt8], of document: [UInt8]) -> Bool {
         guard name.count > document.count + 1, name.starts(with: document) else { return false }
         let separator = name[document.count]
@@ -139,9 +140,11 @@ private struct HelperFileNameRow: Sendable {
     }
 }
 
-/// The names of helper files of real programs, found in traces of the programs that the comments name.
+/// The names of helper files of real programs. They come from traces of the programs that the comments in this table
+/// list.
 ///
-/// A row with `.alone` makes a file a helper file at once. So such a row needs a name that no user would choose.
+/// A row with `.alone` turns every file with a fitting name into a helper file. So the name must be one that no user
+/// would choose.
 private let helperFileNames: [HelperFileNameRow] = [
     // vim and Neovim. vim makes `4913` to test whether it may create files in the directory.
     HelperFileNameRow(.swap, .alone, ".{D}.sw?"),
@@ -222,10 +225,10 @@ private let helperFileNames: [HelperFileNameRow] = [
     HelperFileNameRow(.backup, .whileMakerLives, "{D}.rej"),
 ]
 
-/// The rows of files that may have a document's unsaved or next contents.
+/// The rows for files that may have a document's unsaved contents or next contents.
 private let contentNames = helperFileNames.filter { $0.meaning.kind == .temp || $0.meaning.kind == .swap }
 
-/// The rows with names that alone show a helper file.
+/// The rows with names that only helper files have.
 private let certainNames = table { $0.certainty == .alone }
 
 /// The rows with names that people also give to documents.

@@ -6,16 +6,16 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
     case document
     /// A helper file of one program. It has no claims, presenters or versions.
     case `private`
-    /// A database. Its programs lock byte ranges themselves, so programs that do not use the control socket need not take
-    /// turns.
+    /// A database. Its programs lock byte ranges of it themselves. So they take turns without the daemon, unless they
+    /// use the control socket.
     case database
     /// A log. Programs that append to it and programs that read it do not wait for each other.
     case log
-    /// A file that only programs for backup, synchronisation and indexing read. No name has this class by default, but
-    /// rules may set it.
+    /// A file that is read only by programs for backup, synchronisation and indexing. No file has this class by
+    /// default, but a user's rule can give it to a file.
     case background
 
-    /// Finds the class that a name has if no rule fits it.
+    /// Finds the class of a file with this name, for the case that no rule of the user fits the name.
     package init(of name: [UInt8], in place: HelperFileName.DirectoryKind = .ordinary) {
         if HelperFileName.isUnambiguous(name, in: place) {
             self = .private
@@ -24,10 +24,11 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// How many bytes at the beginning of a file show whether it is a database.
+    /// The number of bytes at the beginning of a file that show whether the file is a database.
     package static let databaseHeaderLength = 20
 
-    /// Returns whether a file that begins with these bytes is a database of SQLite or LMDB, whatever its name is.
+    /// Returns whether a file that begins with these bytes is a database of SQLite or LMDB. The file's name does not
+    /// matter.
     ///
     /// The first 16 bytes of an SQLite database are a fixed text and a zero byte ("Database File Format", 1.3.1).
     package static func isDatabaseHeader(_ bytes: [UInt8]) -> Bool {
@@ -46,12 +47,12 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
             && Array(bytes[16..<20]) == number
     }
 
-    /// Returns whether `name` is that of a file that SQLite makes beside the database `document`.
+    /// Returns whether SQLite makes a file with this name beside the database `document`.
     package static func isDatabaseCompanion(_ name: [UInt8], of document: [UInt8]) -> Bool {
         companions.hasRow(for: name, of: document)
     }
 
-    /// Returns whether `name` may be that of a file that SQLite makes beside any database.
+    /// Returns whether SQLite may make a file with this name beside some database.
     static func isDatabaseCompanion(_ name: [UInt8]) -> Bool {
         ["-journal", "-wal", "-shm"].contains { name.suffix($0.utf8.count).elementsEqual($0.utf8) }
     }
@@ -71,10 +72,10 @@ private struct ClassRow: Sendable {
     }
 }
 
-/// The classes that names have by default. The first row that fits a name decides.
+/// The classes of files by their names, if no rule of the user fits. The first row that fits a name decides.
 ///
-/// The endings of databases are those of SQLite's own tools and of most applications. The ending `-journal` alone is not
-/// enough, because people give such names to their diaries.
+/// The rows for databases have the endings that SQLite's own tools and most applications use. The ending `-journal` is
+/// not among them, because people also give such names to their diaries.
 private let classNames = NameTable([
     ClassRow(.database, "*.sqlite"), ClassRow(.database, "*.sqlite3"), ClassRow(.database, "*.db"),
     ClassRow(.database, "*.sqlite-journal"), ClassRow(.database, "*.sqlite3-journal"),

@@ -3,13 +3,13 @@ package import Coordination
 
 /// The presented documents that programs moved a moment ago.
 ///
-/// A move may be the first step of a save, whatever the document's new name is. It was a save if the same program makes a
-/// file under the former name soon after its last operation. Then the moved file is a backup.
+/// A move may be the first step of a save, whatever new name the document gets. If the same program soon makes a file
+/// under the former name, the move was part of a save, and the moved file is a backup.
 package struct MovedDocuments: Sendable {
     package struct Entry: Hashable, Sendable {
         package let directory: NodeNumber
         package let name: [UInt8]
-        /// The file that had the name.
+        /// The moved file, which had the name `name` before.
         package let node: NodeNumber
         package let saver: SavingProcess
         package let moved: Instant
@@ -42,7 +42,7 @@ package struct MovedDocuments: Sendable {
     package var count: Int { entries.count }
     package var savers: [SavingProcess] { entries.map(\.saver) }
 
-    /// Remembers a move. If there are too many, the oldest move is forgotten: its document stays under the new name.
+    /// Remembers a move. If there are too many, forgets the oldest move: that document then stays with the moved file.
     package mutating func add(_ entry: Entry) {
         entries.removeAll { $0.node == entry.node || Self.isName(entry.name, entry.directory, of: $0) }
         if entries.count >= SaveLimits.movedDocuments { entries.removeFirst() }
@@ -51,23 +51,22 @@ package struct MovedDocuments: Sendable {
 
     package func contains(_ node: NodeNumber) -> Bool { entries.contains { $0.node == node } }
 
-    /// Returns whether a file goes back to the name that it had before its move.
+    /// Returns whether a rename gives a moved file the name back that it had before the move.
     package func isReturn(of node: NodeNumber, to name: [UInt8], in directory: NodeNumber) -> Bool {
         entries.contains { $0.node == node && Self.isName(name, directory, of: $0) }
     }
 
-    /// Notes an operation of a saver on the mount, which prolongs the time of the saver's moves.
+    /// Notes an operation of a saver on the mount. The saver's moves are then remembered for longer.
     package mutating func noteActivity(by saver: SavingProcess, at now: Instant) {
         for index in entries.indices where entries[index].saver.isSameSave(as: saver) {
             entries[index].last = max(entries[index].last, now)
         }
     }
 
-    /// Forgets the moves of a file, because it is used under its new name: the document stays there. Returns whether
-    /// there was a move.
+    /// Forgets the moves of a file, because a program uses the file under its new name: the document stays with the
+    /// file. Returns whether a move was forgotten.
     ///
-    /// `saver`: the process that uses the file, or nil. If the process is the program that moved the file, the move is
-    /// not forgotten.
+    /// `saver`: the process that uses the file, or nil. A move by the same program is not forgotten.
     package mutating func resolveMove(_ node: NodeNumber, for saver: SavingProcess?) -> Bool {
         let count = entries.count
         entries.removeAll { entry in
@@ -78,7 +77,8 @@ package struct MovedDocuments: Sendable {
 
     /// Forgets the move from a name, because the name has an item again.
     ///
-    /// Returns the move if the item is a file of the program that made the move. The item is then the saved document.
+    /// If the item is a file, and the program that made the move has made it soon enough, returns the move. The file is
+    /// then the saved document.
     package mutating func resolveFill(
         _ name: [UInt8], in directory: NodeNumber, by saver: SavingProcess?, isFile: Bool, at now: Instant
     ) -> Entry? {
@@ -92,7 +92,7 @@ package struct MovedDocuments: Sendable {
         return entry
     }
 
-    /// Forgets the moves that are too old, and the moves of processes that have ended.
+    /// Forgets the moves that are too old. Also forgets the moves of the processes `gone`, which have ended.
     package mutating func expire(at now: Instant, gone: [ProcessID] = []) {
         entries.removeAll { $0.isOver(at: now) || gone.contains($0.saver.process) }
     }

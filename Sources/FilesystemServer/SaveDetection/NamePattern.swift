@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A pattern for the bytes of a file name. Part of the name may be the name of another file.
+/// A pattern for file names. A part of the name may be the name of another file, the document.
 ///
-/// The pattern is a text, so that a table of patterns can be compared with its source. The text consists of literal bytes
-/// and of:
+/// The pattern is written as a text of literal bytes and of these pieces:
 ///
 /// - `{D}`: the name of a document, at least one byte.
 /// - `{.D}`: the name of a document that begins with a dot (vim does not put a second dot before `.bashrc`).
 /// - `{D.}`: the name of a document that has an extension.
-/// - `{N}`: one decimal digit or more.
-/// - `{R}`: six characters as `mkstemp(3)` chooses them: letters, digits and underscores, and not only lowercase letters.
-///   So one in two hundred names of mkstemp does not fit. In return, the words `standard` and `sedatives` do not count as
-///   temporary files.
+/// - `{N}`: one or more decimal digits.
+/// - `{R}`: six characters as `mkstemp(3)` chooses them: letters, digits and underscores. At least one is no lowercase
+///   letter: otherwise names with the words `standard` and `sedatives` would fit. One in two hundred names of mkstemp
+///   does not fit for this reason.
 /// - `?`: one letter or digit.
-/// - `*`: any bytes, also none.
+/// - `*`: any number of bytes, also none.
 package struct NamePattern: Sendable {
     private enum Piece: Sendable {
         case literal([UInt8])
@@ -55,17 +54,17 @@ package struct NamePattern: Sendable {
 
     private let pieces: [Piece]
     let leastLength: Int
-    /// The bytes with which each name that fits begins, and those with which it ends.
+    /// Each name that fits begins with the bytes `prefix` and ends with the bytes `suffix`.
     let prefix: [UInt8]
     let suffix: [UInt8]
-    /// All bytes that each name that fits must contain.
+    /// All literal bytes of the pattern. Each name that fits contains all of them.
     let literals: [UInt8]
-    /// Whether a name that fits contains the name of a document.
+    /// Whether each name that fits contains the name of a document.
     package let namesDocument: Bool
 
     package init(_ text: String) { self.init(bytes: Array(text.utf8)) }
 
-    /// Parses the bytes of a pattern. The text may be cut off in the middle of a character, so it need not be a valid
+    /// Parses the bytes of a pattern. The text may end in the middle of a character, so bytes are used and not a
     /// string.
     package init(bytes text: [UInt8]) {
         pieces = Self.parse(text)
@@ -76,14 +75,14 @@ package struct NamePattern: Sendable {
         namesDocument = pieces.contains { if case .document = $0 { true } else { false } }
     }
 
-    /// Returns whether a name fits, for any document or for the given document. A pattern without `{D}` fits every
-    /// document.
+    /// Returns whether a name fits the pattern. If `document` is given, the document in the name must have this name. A
+    /// pattern without `{D}` fits for every document.
     package func matches(_ name: [UInt8], of document: [UInt8]? = nil) -> Bool {
         var search = MatchAttempt(name: name, document: document, wanted: 0)
         return isWorthTrying(name) && run(&search, piece: 0, at: 0)
     }
 
-    /// Returns the names of documents that a name may contain, the shortest first.
+    /// Returns the document names that a name may contain according to this pattern, the shortest first.
     package func documents(in name: [UInt8]) -> [[UInt8]] {
         guard namesDocument, isWorthTrying(name) else { return [] }
         var search = MatchAttempt(name: name, document: nil, wanted: SaveLimits.candidateDocuments)
@@ -91,19 +90,19 @@ package struct NamePattern: Sendable {
         return search.found
     }
 
-    /// Returns false for most names that do not fit, by their length, beginning and end alone.
+    /// Returns false for most names that do not fit. Only their length, beginning and end are compared.
     private func isWorthTrying(_ name: [UInt8]) -> Bool {
         name.count >= leastLength && name.starts(with: prefix)
             && name.suffix(suffix.count).elementsEqual(suffix)
     }
 }
 
-/// An attempt to fit a name to a pattern.
+/// One comparison of a name with a pattern.
 private struct MatchAttempt {
     let name: [UInt8]
-    /// The only document that may be in the name; nil if any document may be.
+    /// The document name that the name must contain. Nil if the name may contain any document's name.
     let document: [UInt8]?
-    /// The number of documents to find before the attempt ends. With 0, the attempt ends at the first fit.
+    /// How many document names are searched before the comparison ends. With 0, it ends as soon as the name fits.
     let wanted: Int
     var captured: Range<Int> = 0..<0
     var found: [[UInt8]] = []
@@ -153,7 +152,8 @@ extension NamePattern {
         }
     }
 
-    /// Returns the positions from `start` on at which the next piece may begin, as far as a single byte shows.
+    /// Returns the positions from `start` on at which the next piece of the pattern may begin. Only one byte is
+    /// compared at each position.
     ///
     /// Each open checks a name, so the check of an ordinary name must be fast.
     private func places(in name: [UInt8], from start: Int, before next: Int) -> [Int] {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows with patterns of names. The first row with a pattern that fits a name is found.
+/// A table whose rows have patterns of names. A search finds the first row with a pattern that fits a name.
 ///
-/// Each new file is compared with a hundred rows. A length, two bytes and a set of characters are stored for each row.
-/// They exclude most rows without a pattern match.
+/// Each new file's name is compared with a hundred rows. To exclude most rows quickly, the table stores a length, two
+/// bytes and a set of characters for each row. The pattern itself is compared only if these fit.
 struct NameTable<Row: Sendable>: Sendable {
     private struct NamePrefilter: Sendable {
         let leastLength: Int
-        /// The first and last byte of each name that fits; nil if any byte fits.
+        /// The first byte and the last byte of each name that fits. Nil if any byte is possible.
         let first, last: UInt8?
         /// The ASCII characters that each name that fits must contain.
         let characters: ASCIISet
@@ -31,7 +31,7 @@ struct NameTable<Row: Sendable>: Sendable {
         }
     }
 
-    /// Returns the first row that fits a name. `document`: the only document that may be in the name, if it is given.
+    /// Returns the first row that fits a name. If `document` is given, the document in the name must have this name.
     func first(for name: [UInt8], of document: [UInt8]? = nil) -> Row? {
         guard let first = name.first, let last = name.last else { return nil }
         var known: ASCIISet?

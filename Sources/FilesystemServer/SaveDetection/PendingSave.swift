@@ -1,46 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A document's name that is missing in the middle of a save: the file was renamed or unlinked, and no other file has the
-/// name yet.
+/// A document that is missing in the middle of a save: its file was renamed or unlinked, and no other file has the
+/// document's name yet.
 package struct PendingSave: Hashable, Sendable {
-    /// The reason for which the missing name counts as part of a save, and not as a move or a deletion.
+    /// The reason why the missing name counts as part of a save, and not as a move or a deletion.
     package enum Evidence: Hashable, Sendable {
-        /// The document was renamed to the name of a backup.
+        /// The file was renamed to a name that programs give to backups.
         case backupName
-        /// The saving process made a temporary file or a swap file for the document.
+        /// The saving process has made a temporary file or a swap file for the document.
         case helperFile
-        /// The program is known to replace files by unlinking them and creating them again.
+        /// The saving program is in the list of programs that replace a file by unlinking it and creating it again.
         case program
-        /// The saving process works for a presenter of the document that has not answered a question yet.
+        /// The saving process belongs to a presenter of the document that has not answered a question yet, so it may be
+        /// saving for the answer.
         case presenter
-        /// There is no reason but the move of a presented document, because a program may give backups names of its own.
+        /// The only reason is that a presented document was moved. The program may be making a backup with an unusual
+        /// name.
         ///
-        /// The document goes with the file until the program makes a file under the name (``MovedDocuments``).
+        /// The document stays with the moved file until the program makes a file under the old name
+        /// (``MovedDocuments``).
         case move
-        /// There is no reason but the removal of a presented document.
+        /// The only reason is that a presented document was removed. The program may be replacing it.
         case removal
 
-        /// Whether the program may just as well have moved or deleted the document. The name is then missing for only a
-        /// short time.
+        /// Whether the move or removal itself is the only evidence of a save. Programs then wait for the name for only
+        /// a short time.
         package var isStepAlone: Bool { self == .move || self == .removal }
     }
 
-    /// The reason for the end of a pending save.
+    /// The way in which a pending save ended.
     package enum End: Sendable {
-        /// The name has an item again. See ``FillOutcome``.
+        /// The name has an item again. ``FillOutcome`` says whether that completes the save.
         case filled
-        /// The saving process gave the old file the name back.
+        /// The saving process gave the old file its old name back.
         case rolledBack
-        /// The name stays missing. The saving process took too long or has ended, or the moved document is used under its
-        /// new name.
+        /// The name stays missing: the saving process took too long or has ended, or a program uses the moved document
+        /// under its new name.
         case expired
     }
 
-    /// The other programs that the missing name concerns.
+    /// The programs, besides the saving process, that are affected by the missing name.
     package enum Audience: Hashable, Sendable {
-        /// Presenters of a directory above the document. They are told of the save as one change, and do not wait for the
-        /// name.
+        /// Presenters of a directory above the document. They receive a single event for the whole save, and do not
+        /// wait for the name.
         case listeners
         /// Programs that present the document, have it open or wait for it. Their look-ups of the name wait.
         case users
@@ -49,18 +52,18 @@ package struct PendingSave: Hashable, Sendable {
     package let directory: NodeNumber
     package let name: [UInt8]
     package let document: ItemID
-    /// The file that had the name.
+    /// The file that had the name before it was renamed or unlinked.
     package let oldNode: NodeNumber
     package let saver: SavingProcess
     package let evidence: Evidence
     package let audience: Audience
-    /// The thread that took the name away.
+    /// The thread that renamed or unlinked the file.
     package let thread: Int32
     package let opened: Instant
-    /// The claim that holds the document for the saving process until the pending save ends.
+    /// The claim of the saving process for the document. The claim is held until the pending save ends.
     ///
-    /// The claim is part of this value, because another pending save of the name may begin before the end of this one is
-    /// carried out.
+    /// The claim is stored here because a second pending save of the name may begin before the end of the first is
+    /// carried out. Each then ends its own claim.
     package let claim: ClaimID
 
     package init(
@@ -80,26 +83,26 @@ package struct PendingSave: Hashable, Sendable {
         self.claim = claim
     }
 
-    /// The time at which the pending save ends at the latest, even if the saving process goes on.
+    /// The latest time at which the pending save ends, even if the saving process is still making requests.
     package var latestEnd: Instant {
         opened + (evidence.isStepAlone ? SaveLimits.stepWait : SaveLimits.pendingLongest)
     }
 
-    /// Returns whether an item that a process makes under the name has the document's next contents.
+    /// Returns whether an item that this process makes under the missing name has the document's next contents.
     ///
-    /// If the step alone is the evidence, the process must be of the same program. A sibling process in a shell is then
-    /// another command.
+    /// Usually a sibling of the saving process may also make the item. If the move or removal is the only evidence,
+    /// only the same program may: a sibling in a shell is then probably another command.
     package func isSaved(by saver: SavingProcess?) -> Bool {
         guard let saver else { return false }
         return evidence.isStepAlone ? saver.isOneProgram(with: self.saver) : saver.isSameSave(as: self.saver)
     }
 }
 
-/// The meaning of an item that was made under a missing name.
+/// What it means that an item was made under a missing name.
 package enum FillOutcome: Hashable, Sendable {
-    /// The saving process made the item. Both steps were a single save of the document.
+    /// The saving process made the item, which completes the save of the document.
     case save(PendingSave)
-    /// Another program made the item. The first step was a move or a deletion, and the item is a new file.
+    /// Another program made the item. So the document was moved or deleted before, and the item is a new file.
     case change(PendingSave)
 }
 

@@ -25,8 +25,8 @@ package struct PendingSaveTable: Sendable {
     private struct Group: Sendable {
         /// The time of the saver's last operation on the mount.
         var last: Instant
-        /// The saver's pending saves, the oldest first. Pending saves before the index `head`, and those that are not in
-        /// the table any more, have ended.
+        /// The saver's pending saves, the oldest first. Those before the index `head` have ended. So have all others
+        /// that are not in `names`.
         var pendingSaves: [PendingSave] = []
         var head = 0
 
@@ -43,7 +43,7 @@ package struct PendingSaveTable: Sendable {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// Opens a pending save. Returns false if there are too many, so that the name is simply missing.
+    /// Opens a pending save. Returns false if there are too many. Lookups of the name then do not wait.
     package mutating func open(_ pendingSave: PendingSave) -> Bool {
         _ = remove(pendingSave.name, in: pendingSave.directory)
         guard count < SaveLimits.mostPendingSaves else { return false }
@@ -55,7 +55,7 @@ package struct PendingSaveTable: Sendable {
         return true
     }
 
-    /// Notes an operation of a saver on the mount, which prolongs the saver's pending saves.
+    /// Notes an operation of a saver on the mount. The saver's pending saves may then last longer.
     package mutating func noteActivity(by saver: SavingProcess, at now: Instant) {
         for key in groups.keys where key.isSameSave(as: saver) {
             guard let index = groups.index(forKey: key) else { continue }
@@ -63,8 +63,8 @@ package struct PendingSaveTable: Sendable {
         }
     }
 
-    /// Returns the pending save of a name, for which lookups of the name wait. Returns nil for the saver itself, which
-    /// sees that the name is missing.
+    /// Returns the pending save of a name, for which lookups of the name must wait. Returns nil if the saving program
+    /// itself asks: it sees that the name is missing.
     package func pendingSave(of name: [UInt8], in directory: NodeNumber, for saver: SavingProcess?)
         -> PendingSave?
     {
@@ -73,8 +73,8 @@ package struct PendingSaveTable: Sendable {
         return pendingSave
     }
 
-    /// Returns the pending saves in a directory of documents that other programs use, the oldest first. The pending saves
-    /// of the asking program are left out.
+    /// Returns the pending saves of documents in a directory, the oldest first. Leaves out documents that no other
+    /// program uses, and pending saves of the program that asks.
     package func pendingSaves(in directory: NodeNumber, for saver: SavingProcess?) -> [PendingSave] {
         guard let vacated = names[directory] else { return [] }
         return vacated.values
@@ -89,9 +89,10 @@ package struct PendingSaveTable: Sendable {
         names[pendingSave.directory]?[pendingSave.name] == pendingSave
     }
 
-    /// Ends the pending save of a name, because an item was created at the name, or was renamed or linked to it.
+    /// Ends the pending save of a name, because an item was created under the name, or was renamed or linked to the
+    /// name.
     ///
-    /// If the step alone is the evidence of the save, only a file can be the document's next contents.
+    /// If the move or removal is the only evidence of a save, only a file can complete the save.
     package mutating func resolveFill(
         _ name: [UInt8], in directory: NodeNumber, by saver: SavingProcess?, isFile: Bool = true
     ) -> FillOutcome? {
@@ -100,9 +101,10 @@ package struct PendingSaveTable: Sendable {
         return isSave ? .save(pendingSave) : .change(pendingSave)
     }
 
-    /// Ends the pending save of a name if the saver gives the old file its name back.
+    /// Ends the pending save of a name, if the saver gives the old file its name back.
     ///
-    /// vim and Emacs do so 0.7 ms and 6 ms after a CREATE that failed. Call this before ``resolveFill(_:in:by:isFile:)``.
+    /// vim and Emacs do this after a CREATE that failed, within 0.7 ms and 6 ms. This must be called before
+    /// ``resolveFill(_:in:by:isFile:)``.
     package mutating func resolveRollback(
         _ node: NodeNumber, to name: [UInt8], in directory: NodeNumber, by saver: SavingProcess?
     ) -> PendingSave? {
@@ -112,7 +114,7 @@ package struct PendingSaveTable: Sendable {
         return remove(name, in: directory)
     }
 
-    /// Ends the pending save of a moved document, because the document stays under its new name.
+    /// Ends the pending save of a moved document, because a program uses the document under its new name.
     package mutating func resolveMove(_ node: NodeNumber) -> PendingSave? {
         moves[node].flatMap { remove($0.name, in: $0.directory) }
     }
@@ -122,9 +124,11 @@ package struct PendingSaveTable: Sendable {
         ended { _, group, pendingSave in group.idleEnd <= now || pendingSave.latestEnd <= now }
     }
 
-    /// Ends and returns the pending saves of a process that has ended, because it can make no file under the names.
+    /// Ends and returns the pending saves of a process that has ended. Such a process can no longer make a file under
+    /// the missing name.
     ///
-    /// A pending save stays if a presenter was asked: the presenter may let several programs save, one after the other.
+    /// A pending save whose evidence is a question to a presenter stays: the presenter may run several programs for one
+    /// save.
     package mutating func takeExited(_ process: ProcessID) -> [PendingSave] {
         ended { saver, _, pendingSave in saver.process == process && pendingSave.evidence != .presenter }
     }
@@ -136,7 +140,7 @@ package struct PendingSaveTable: Sendable {
         }.min()
     }
 
-    /// The processes with pending saves. The daemon must watch whether they end.
+    /// The processes with pending saves. The daemon must notice when one of them ends.
     package var savers: [SavingProcess] { Array(groups.keys) }
 }
 
@@ -160,7 +164,7 @@ extension PendingSaveTable {
         return pendingSave
     }
 
-    /// Moves `head` of a group to the oldest open pending save, and removes a group without open pending saves.
+    /// Moves a group's `head` to its oldest open pending save. Removes the group if it has none.
     private mutating func trim(_ saver: SavingProcess) {
         guard let index = groups.index(forKey: saver) else { return }
         var (pendingSaves, head) = (groups.values[index].pendingSaves, groups.values[index].head)
@@ -178,7 +182,8 @@ extension PendingSaveTable {
         groups.values[index].head = head
     }
 
-    /// Orders pending saves by age, then by directory and name, so that the order does not depend on hashing.
+    /// Orders pending saves by age, and those of the same age by directory and name. Without this, the order would
+    /// differ from run to run.
     private static func isInOrder(_ one: PendingSave, _ other: PendingSave) -> Bool {
         if one.opened != other.opened { return one.opened < other.opened }
         if one.directory != other.directory { return one.directory < other.directory }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The classes of programs by their names. The tables are made once for a mount and do not change.
+/// The classes of programs, found by the programs' names. The tables are made when the mount is made, and do not
+/// change.
 ///
-/// The name of a program is that in `/proc/PID/comm` of its process, not of a thread. That is the last part of the path
-/// of the executable, cut off after 15 bytes.
+/// The name of a program is the text in `/proc/PID/comm` of its process: the last part of the path of the executable,
+/// cut off after 15 bytes. A name that a thread has set for itself does not count.
 package struct ProgramClasses: Sendable {
     private let background, watchers, unlinkers, carriers, removers, shells, adopters: NameTable<RuleRow>
 
@@ -31,23 +32,23 @@ package struct ProgramClasses: Sendable {
     /// Returns whether a program replaces a file by unlinking it and creating it again.
     package func unlinksToCreate(_ comm: [UInt8]) -> Bool { unlinkers.holds(comm) }
 
-    /// Returns whether a program moves files between file systems, for example from `/tmp`. It unlinks the target and
-    /// creates it again.
+    /// Returns whether a program moves files between file systems, for example from `/tmp`, as mv does. If the target
+    /// exists, the program unlinks it and creates it again.
     ///
-    /// Such a program also unlinks the source. If the source is a presented document, its presenters are asked when the
-    /// program has ended.
+    /// The program also unlinks the file that it has moved. If that file is a presented document, its presenters are
+    /// asked when the program has ended.
     package func replacesFromElsewhere(_ comm: [UInt8]) -> Bool { carriers.holds(comm) }
 
-    /// Returns whether a program only removes files, and makes no others in their place.
+    /// Returns whether a program only removes files, and never makes new files with their names.
     package func removesFiles(_ comm: [UInt8]) -> Bool { removers.holds(comm) }
 
-    /// Returns whether a program is a shell, which opens files for other programs that it runs.
+    /// Returns whether a program is a shell. A shell opens files for the programs that it runs.
     package func isShell(_ comm: [UInt8]) -> Bool { shells.holds(comm) }
 
-    /// Returns whether a program starts or adopts unrelated processes.
+    /// Returns whether a program starts or adopts processes that have nothing to do with each other.
     ///
-    /// Such programs are known by their names. Only the process itself can see that it adopts orphans
-    /// (`PR_SET_CHILD_SUBREAPER`).
+    /// Such programs are recognised by their names. That a process adopts orphans (`PR_SET_CHILD_SUBREAPER`) cannot be
+    /// seen from outside.
     package func adoptsOrphans(_ comm: [UInt8]) -> Bool { adopters.holds(comm) }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The names that each thread has lately removed or renamed in a directory, without a new file under them.
+/// The names that each thread has lately removed or renamed in a directory without making a new file under one of them.
 ///
-/// A program that saves makes a file under a missing name before it takes the next name away. A program that takes many
-/// documents away (`rm -r`, `git checkout`) does not save. No program waits for the names that it leaves empty.
+/// A program that saves several documents completes one save before it begins the next. A program that takes away many
+/// documents in succession, such as `rm -r` or `git checkout`, is not saving. So no program waits for these names.
 package struct RecentRemovals: Sendable {
     private struct Entry {
         var thread: Int32 = 0
@@ -14,19 +14,19 @@ package struct RecentRemovals: Sendable {
     }
 
     private static let threads = 64
-    /// The number of names that are remembered for each thread.
+    /// How many names are remembered for each thread.
     private static let names = 8
 
-    /// The entries, at the index that the last bits of a thread's number give. If two threads have the same index, the
-    /// former is forgotten.
+    /// The entries of the threads. The last bits of a thread's number are the index. If two threads have the same
+    /// index, only the entry of the later one is remembered.
     private var entries = [Entry](repeating: Entry(), count: Self.threads)
-    /// The last names of each entry. Their item classes are determined only in ``areMany(by:from:at:)``, which is rarely
-    /// called.
+    /// The last names of each entry. Whether they are names of documents is determined only in
+    /// ``areMany(by:from:at:)``, which is rarely called.
     private var names = [[UInt8]](repeating: [], count: Self.threads * Self.names)
 
     package init() {}
 
-    /// Notes that a thread has removed a file, or has renamed it.
+    /// Notes that a thread has removed or renamed a file, so that the name is missing.
     package mutating func noteRemoved(
         _ name: [UInt8], from directory: NodeNumber, by thread: Int32, at now: Instant
     ) {
@@ -41,7 +41,7 @@ package struct RecentRemovals: Sendable {
         entries[slot] = entry
     }
 
-    /// Notes that a thread has created an item at a name, or has linked or renamed an item to it.
+    /// Notes that a thread has made an item under a name, or has linked or renamed an item to the name.
     package mutating func noteFilled(_ name: [UInt8], in directory: NodeNumber, by thread: Int32) {
         let slot = Self.slot(of: thread)
         let entry = entries[slot]
@@ -53,8 +53,7 @@ package struct RecentRemovals: Sendable {
         }
     }
 
-    /// Returns whether a thread has taken so many documents from a directory that none of them is in the middle of a
-    /// save.
+    /// Returns whether a thread has taken so many documents away from a directory that it cannot be saving them.
     package func areMany(by thread: Int32, from directory: NodeNumber, at now: Instant) -> Bool {
         let slot = Self.slot(of: thread)
         let entry = entries[slot]

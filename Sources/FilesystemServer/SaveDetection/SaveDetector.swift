@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Decides whether an operation is a save, or a move, deletion or replacement, when the operation is made.
+/// Decides whether an operation on a document is a save, or is a move, deletion or replacement. Decides this at the
+/// time of the operation.
 ///
-/// The detector remembers the makers of files, and follows files through renames. In doubt it reports an *update*. A
-/// presenter that is told of an update reads the file again; after a deletion it would close the user's window.
+/// The detector remembers which process made each file, and follows files through renames. In doubt it reports an
+/// *update*. This does little harm: a presenter reads the file again after an update, but would close the user's window
+/// after a deletion.
 package struct SaveDetector: Sendable {
     private var files = CreatedFiles()
     private let programs: ProgramClasses
 
     package init(knowing programs: ProgramClasses) { self.programs = programs }
 
-    /// The number of files that are remembered.
+    /// The number of files whose makers are remembered.
     package var count: Int { files.count }
 
     /// Notes that a process has created a file under a new name.
     ///
-    /// Call this for every CREATE, whatever the name is. The maker of a file decides what a rename of the file over
-    /// another file means.
+    /// This is called for every CREATE. If the file is later renamed over another file, its maker shows whether that is
+    /// a save.
     package mutating func noteCreated(
         _ name: [UInt8], in directory: NodeNumber, node: NodeNumber, by saver: SavingProcess, at now: Instant
     ) {
@@ -29,22 +31,23 @@ package struct SaveDetector: Sendable {
         files.update(node) { $0.used = now }
     }
 
-    /// Notes that a file has another name now.
+    /// Notes that a file was renamed.
     ///
-    /// The file is followed, not its path. For example, `.D.q3Fa91` becomes `.~tmp~/D` and then D.
+    /// The file itself is followed, whatever names it gets. For example, a temporary file is renamed from `.D.q3Fa91`
+    /// to `.~tmp~/D`, and then to D.
     package mutating func noteRenamed(
         _ node: NodeNumber, to name: [UInt8], in directory: NodeNumber, at now: Instant
     ) {
         files.move(node, to: name, in: directory, at: now)
     }
 
-    /// Forgets a file that is gone, or that was renamed over a document and is the document now.
+    /// Forgets a file, because it is gone or has become the document.
     package mutating func forget(_ node: NodeNumber) { files.remove(node) }
 
-    /// Returns the processes other than the saver that made helper files of a document in the same save. If these
-    /// processes live, an operation on the document is part of a save.
+    /// Returns other processes that made helper files for the same save of a document as the saver. If one of them
+    /// still lives, an operation of the saver on the document is part of the save.
     ///
-    /// The caller first checks whether these processes have ended. The saver itself lives.
+    /// The caller then checks which of these processes still live.
     package func makers(
         ofHelperFilesOf name: [UInt8], in directory: NodeNumber, for saver: SavingProcess
     ) -> Set<ProcessID> {
@@ -56,20 +59,20 @@ package struct SaveDetector: Sendable {
 
     /// Notes that a process has ended.
     ///
-    /// The process's files count as part of a save for a short time after their last use, because a sibling may finish
-    /// the save.
+    /// For a short time, the files that it made still count as part of a save, because a sibling process may finish the
+    /// save.
     package mutating func noteExited(_ process: ProcessID) { files.makerExited(process) }
 }
 
-// These functions recognise the steps of a save that make a name missing for a moment.
+// These functions recognise a step of a save after which the document's name is missing for a moment.
 extension SaveDetector {
-    /// Returns the evidence that the rename of a file begins a save, so that programs wait for its name (pattern C).
-    /// Returns nil if there is none.
+    /// Returns the evidence that a rename of a document begins a save (pattern C). Other programs then wait for the
+    /// document's name. Returns nil if there is no evidence.
     ///
-    /// `isAnswering`: whether the process has a question as a presenter of the document, most likely the question to save
-    /// it.
+    /// `isAnswering`: whether the process must answer a question as a presenter of the document, most likely the
+    /// question to save it.
     ///
-    /// `mayBeSaved`: whether the rename alone may be the first step of a save.
+    /// `mayBeSaved`: whether the rename itself may count as evidence.
     package func evidence(
         whenRenaming name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, to newName: [UInt8],
         isRegularFile: Bool, isAnswering: Bool = false, mayBeSaved: Bool = false, by saver: SavingProcess?,
@@ -82,8 +85,8 @@ extension SaveDetector {
         return isAnswering ? .presenter : mayBeSaved ? .move : nil
     }
 
-    /// Returns the evidence that the unlink of a file begins a save, so that programs wait for its name (pattern D).
-    /// Returns nil if there is none.
+    /// Returns the evidence that the unlink of a document begins a save (pattern D). Other programs then wait for the
+    /// document's name. Returns nil if there is no evidence.
     package func evidence(
         whenUnlinking name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, isRegularFile: Bool,
         isPresented: Bool = false, isAnswering: Bool = false, mayBeSaved: Bool = false,
@@ -92,15 +95,15 @@ extension SaveDetector {
     ) -> PendingSave.Evidence? {
         guard isRegularFile, let saver, isDocument(name, node, for: saver) else { return nil }
         if programs.unlinksToCreate(program) { return .program }
-        // A program that moves a file to another file system also unlinks the source. If no program presents the file,
-        // its name may be missing at once.
+        // A program that moves files between file systems unlinks an existing target and creates it again. It also
+        // unlinks the moved file itself. For a file that no program presents, no program need wait.
         if isPresented, programs.replacesFromElsewhere(program) { return .program }
         if hasSideFile(for: name, node, in: directory, by: saver, at: now) { return .helperFile }
         return isAnswering ? .presenter : mayBeSaved ? .removal : nil
     }
 
-    /// Returns whether a file is a document. No program waits for the names of helper files, which come and go all the
-    /// time.
+    /// Returns whether a file is a document and not a helper file. No program waits for the name of a helper file,
+    /// because such files come and go all the time.
     private func isDocument(_ name: [UInt8], _ node: NodeNumber, for saver: SavingProcess) -> Bool {
         guard let side = HelperFileName(of: name) else { return true }
         guard side.isAmbiguous else { return false }

@@ -5,21 +5,21 @@ import Synchronization
 
 /// The recent changes that programs made through the mount.
 ///
-/// The watch of the source reports these changes too, so they must be told apart from out-of-band changes. The process
-/// does not show the difference: the kernel writes to the files of the source for the mount's programs, under their
-/// process numbers. inotify reports no process at all.
+/// The watch of the source reports these changes as well as out-of-band changes, and the daemon must distinguish the
+/// two. The process of a change does not show the difference: for passthrough, the kernel writes to the source under
+/// the number of the program's process. inotify reports no process at all.
 package final class OwnChanges: Sendable {
-    /// How long after a change through the mount the kernel's events about the file may be due to that change.
+    /// For this long after a change through the mount, an event of the kernel about the file may be an event of this
+    /// change.
     package static let period = TimeSpan.seconds(1)
-    /// How long a change of a name through the mount may still be in progress after ``note(_:at:)`` was called for the
-    /// name.
+    /// After ``note(_:at:)`` was called for a name, the change of the name through the mount may take this long.
     package static let moment = TimeSpan.milliseconds(250)
 
     /// Whether a change is one of the file's attributes or of its contents.
     package enum ChangeKind: Sendable { case attributes, contents }
 
     fileprivate struct ChangeRecord {
-        /// The times of the last change of contents, and of the last change of any kind.
+        /// The time of the last change of contents. The time of the last change of any kind follows.
         var contents: Instant?
         var any: Instant
         /// The number of the last change of contents.
@@ -35,7 +35,7 @@ package final class OwnChanges: Sendable {
 
     private struct State {
         var recent = Generation()
-        /// Records from before `since`, at which `recent` began.
+        /// The records that are older than the time `since`. Later records are in `recent`.
         var older = Generation()
         var since: Instant
         var serial: UInt64 = 0
@@ -56,8 +56,8 @@ package final class OwnChanges: Sendable {
 
     package init(at now: Instant) { state = Mutex(State(since: now)) }
 
-    /// Forgets records that are too old for any event: the records of 100,000 removals take megabytes. Returns whether
-    /// records are left.
+    /// Forgets records that are so old that no event for them can come any more. Returns whether other records remain.
+    /// Without this, the records of 100,000 removals would take megabytes.
     package func forget(at now: Instant) -> Bool {
         state.withLock { state in
             state.rotate(at: now)
@@ -65,7 +65,7 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// Notes that a program of the mount is about to add or remove a name.
+    /// Notes that a program is about to add or remove a name through the mount.
     package func note(_ name: EntryName, at now: Instant) {
         state.withLock { state in
             state.rotate(at: now)
@@ -73,9 +73,9 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// Notes that a program of the mount is about to change a file, or to close a handle by which it could.
+    /// Notes that a program is about to change a file through the mount, or to close a handle that could change it.
     ///
-    /// Returns the number of the change, for ``finish(_:change:leaving:)``.
+    /// Returns a number for the change. The caller passes this number to ``finish(_:change:leaving:)``.
     @discardableResult
     package func note(_ node: NodeID, _ matter: ChangeKind, at now: Instant) -> UInt64 {
         state.withLock { state in
@@ -89,10 +89,10 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// Notes the file's stamp at the end of a change of contents. If the stamp is different later, another program has
-    /// changed the file.
+    /// Notes the file's stamp at the end of a change of contents. If the file later has another stamp, another program
+    /// has changed the file.
     ///
-    /// Does nothing if a later change of the same file was noted meanwhile.
+    /// Does nothing if the file was changed once more in the meantime.
     package func finish(_ node: NodeID, change: UInt64, leaving stamp: Stamp) {
         state.withLock { state in
             if state.recent.nodes[node]?.serial == change {
@@ -108,7 +108,7 @@ package final class OwnChanges: Sendable {
         ChangeHistory(trace: state.withLock { $0.trace(of: node) })
     }
 
-    /// Returns whether a program of the mount added or removed a name within the last `period`.
+    /// Returns whether a program has added or removed a name through the mount within the last `period`.
     package func has(_ name: EntryName, within period: TimeSpan, at now: Instant) -> Bool {
         let noted = state.withLock { $0.recent.names[name] ?? $0.older.names[name] }
         return noted.map { !(now.since($0) > period) } ?? false
@@ -123,9 +123,9 @@ extension OwnChanges {
         /// The number of the last change of the file's contents, or 0 if there is none.
         package var latest: UInt64 { trace?.serial ?? 0 }
 
-        /// Returns whether programs of the mount may have made all changes that the kernel reports of the file.
+        /// Returns whether all changes of the file that the kernel reports can be changes through the mount.
         ///
-        /// `stamp`: the file's present stamp, or nil if only its attributes have changed.
+        /// `stamp`: the file's present stamp, or nil if only the file's attributes have changed.
         package func explain(_ stamp: Stamp?, at now: Instant) -> Bool {
             guard let trace else { return false }
             guard let stamp else { return !(now.since(trace.any) > OwnChanges.period) }

@@ -3,7 +3,8 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-/// Notes the mount's own changes for the watcher of the source, so that they are not reported as out-of-band changes.
+/// Notes changes that are made through the mount, so that the watcher of the source does not report them as out-of-band
+/// changes.
 final class SourceWatch: Sendable {
     /// The watcher. It is nil for an in-place mount, because no path leads around such a mount to the files.
     let watcher: SourceWatcher?
@@ -14,21 +15,21 @@ final class SourceWatch: Sendable {
         self.engine = engine
     }
 
-    /// Notes that a program of the mount is about to add or remove a name.
+    /// Notes that a program is about to add or remove a name through the mount.
     func noteOwn(_ name: NameBytes, in directory: Node) {
         guard let watcher, watcher.watch != nil else { return }
         watcher.own.note(EntryName(name, in: directory), at: Engine.now)
     }
 
-    /// Notes that a program of the mount is about to change a file. Returns the number of the change.
+    /// Notes that a program is about to change a file through the mount. Returns a number for the change.
     @discardableResult
     func noteOwn(_ node: Node, _ matter: OwnChanges.ChangeKind) -> UInt64? {
         guard let watcher, watcher.watch != nil else { return nil }
         return watcher.own.note(node.id, matter, at: Engine.now)
     }
 
-    /// Notes a file's stamp after a program of the mount has changed its contents. If the stamp is different later,
-    /// another program has changed the file.
+    /// Called after a program has changed a file's contents through the mount. Notes the file's stamp: if the file
+    /// later has another stamp, another program has changed the file.
     ///
     /// Does nothing while no client of the control socket receives events.
     func finishOwnChange(_ node: Node, _ change: UInt64?) {
@@ -38,14 +39,15 @@ final class SourceWatch: Sendable {
         do throws(Errno) {
             own.finish(node.id, change: change, leaving: Stamp(try node.descriptor().descriptor.status()))
         } catch {
-            // The stamp is unknown. Later changes of the file count as the mount's own for a while.
+            // The stamp cannot be read. So for a while, every change of the file counts as a change through the mount.
             return
         }
     }
 
-    /// Returns whether a node, or a directory above it, has another name than the kernel knows.
+    /// Returns whether a node was renamed out of band, or a directory above the node was.
     ///
-    /// This costs a system call for the node and for each directory above it. It costs none for an in-place mount.
+    /// This takes a system call for the node and one for each directory above it. For an in-place mount it takes none,
+    /// and the answer is no.
     func isRenamedOutOfBand(_ node: Node) -> Bool {
         guard watcher != nil else { return false }
         var next = node
@@ -66,8 +68,8 @@ extension Node {
             }
             return FileKey(found) == key
         } catch {
-            // If the status cannot be read, the name may still be the node's. Only ENOENT shows that the node has another
-            // name.
+            // Only ENOENT shows that the name no longer leads to the node. After another error, the name may still lead
+            // to the node.
             return error != .noEntry
         }
     }

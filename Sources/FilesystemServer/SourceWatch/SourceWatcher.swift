@@ -8,10 +8,11 @@ import Synchronization
 
 /// Watches a source that other programs can change out of band.
 ///
-/// With root's rights and file handles for directories, the kernel reports changes of the whole file system. Otherwise
-/// each directory that the kernel knows through the mount is watched, up to the user's limit. The directories above
-/// followed documents stay known, and so stay watched. Submounts are never watched: a submount that does not answer would
-/// block the thread that checks changes.
+/// With root's rights, and if the file system has file handles for directories, the kernel reports changes of the whole
+/// file system. Otherwise each directory that the kernel knows through the mount is watched, up to the user's limit.
+/// The directories above followed documents are always watched.
+///
+/// Submounts are never watched. A submount might not answer, and would then block the thread that handles changes.
 final class SourceWatcher: NodeObserver {
     private struct State {
         var directories: [Int32: Node] = [:]
@@ -31,15 +32,17 @@ final class SourceWatcher: NodeObserver {
     private static let mostWatches = 65_536
 
     private static let mostFormerNames = 4096
-    /// How long a former name is remembered. This is longer than the quiet period before a report.
+    /// How long a former name is remembered. This is longer than the quiet period that the daemon waits before a
+    /// report.
     private static let memory = TimeSpan.seconds(5)
 
     /// The kernel's events about the source; nil if nothing can be watched.
     let watch: ChangeWatch?
     let own = OwnChanges(at: Engine.now)
-    /// The number of times that the kernel has learnt of a directory.
+    /// How many times the kernel has got to know a directory through the mount.
     let arrivals = Atomic<UInt64>(0)
-    /// The number of out-of-band changes that were seen, and the number of times that the kernel dropped events.
+    /// The number of out-of-band changes that the daemon has seen. The number of times that the kernel has dropped
+    /// events follows.
     let changes = Atomic<UInt64>(0)
     let losses = Atomic<UInt64>(0)
     private let state = Mutex(State())
@@ -62,18 +65,19 @@ final class SourceWatcher: NodeObserver {
     }
 
     private static func watchFileSystem(of root: borrowing OwnedDescriptor) -> ChangeWatch? {
-        // Without root's rights or file handles for directories, each directory is watched instead of the file system.
+        // Without root's rights, or without file handles for directories, this fails. Each directory is then watched
+        // separately.
         do throws(Errno) { return try ChangeWatch(fileSystemOf: root) } catch { return nil }
     }
 
-    /// Begins to watch a directory that the kernel now knows.
+    /// Begins to watch a directory that the kernel has just looked up through the mount.
     func startWatching(_ node: Node) {
         arrivals.add(1, ordering: .sequentiallyConsistent)
         guard let watch, watch.kind == .inotify, !node.isOnSubmount else { return }
         do throws(Errno) {
             let descriptor = try node.descriptor()
-            // The watch is added under the lock. Otherwise another thread might remove it with the watch of a former node
-            // of the directory.
+            // The watch is added under the lock. Without the lock, another thread that removes the watch of an older
+            // node of the same directory could remove this watch.
             try state.withLock { (state) throws(Errno) in
                 guard state.watches.count < Self.mostWatches else { throw Errno(rawValue: ENOSPC) }
                 let number = try watch.add(descriptor.descriptor)
@@ -81,8 +85,8 @@ final class SourceWatcher: NodeObserver {
                 state.watches[node.id] = number
             }
         } catch {
-            // A removed directory does not change any more. A user that may not list a directory sees no changes of the
-            // names in it.
+            // These errors do no harm. A removed directory does not change any more, and a user without the right to
+            // list a directory sees no changes of its names.
             guard error != .noEntry, error != .stale, error != .noAccess else { return }
             report(
                 error.rawValue == ENOSPC
@@ -91,7 +95,7 @@ final class SourceWatcher: NodeObserver {
         }
     }
 
-    /// Ends the watch of a directory that the kernel has forgotten.
+    /// Stops watching a directory, because the kernel has forgotten it.
     func stopWatching(_ node: Node) {
         guard let watch, watch.kind == .inotify else { return }
         state.withLock { state in
@@ -114,9 +118,10 @@ final class SourceWatcher: NodeObserver {
         withExtendedLifetime(node) {}
     }
 
-    /// Remembers the former name of a file that a lookup has found under a new name.
+    /// Remembers the name that a node had until a lookup found it under a new name.
     ///
-    /// The report of the move needs the former name, and the lookup may come before the event of the move.
+    /// The daemon reports the move when the event of the move comes, and the report needs the former name. The lookup
+    /// may come before the event.
     func noteFormerName(of node: Node, ifOther name: NameBytes, in directory: Node) {
         guard !node.isCalled(name, in: directory) else { return }
         let (formerName, parent, hasName) = node.location
@@ -135,8 +140,8 @@ final class SourceWatcher: NodeObserver {
         withExtendedLifetime(forgotten) {}
     }
 
-    /// Returns and forgets the name that a node had before a lookup found it elsewhere a moment ago. Returns nil if there
-    /// is none.
+    /// Returns the former name of a node that a lookup has lately found under a new name. Forgets this former name.
+    /// Returns nil if there is none.
     func takeFormerName(of node: Node) -> (name: NameBytes, directory: Node)? {
         let former = state.withLock { $0.formerNames.removeValue(forKey: node.id) }
         guard let former, !(Engine.now.since(former.noted) > Self.memory) else { return nil }
@@ -151,7 +156,8 @@ final class SourceWatcher: NodeObserver {
         }
     }
 
-    /// Reports a reason why some changes are not noticed. The first reason is logged, and shown in the watch report.
+    /// Notes a reason why the daemon does not notice some changes. Only the first reason is logged and shown in the
+    /// watch report.
     func report(_ shortage: String) {
         let isFirst = state.withLock { state in
             defer { if state.shortage == nil { state.shortage = shortage } }
