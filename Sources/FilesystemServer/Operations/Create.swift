@@ -55,8 +55,9 @@ final class Create: Sendable {
 
     /// Makes a file only if the name is free.
     ///
-    /// Another program may have made the file out of band. Then the daemon has not checked that the caller may open it,
-    /// and has no claim for it. The answer ESTALE makes the kernel look that file up and open it instead.
+    /// Another program may have made a file under the name out of band. The daemon has neither checked that the caller
+    /// may open that file, nor made a claim for it. So the answer is ESTALE, and the kernel looks up that file and
+    /// opens it.
     private func makeFile(
         _ name: borrowing FileName, in directory: SharedDescriptor, flags: Int32, mode: UInt32
     ) throws(Errno) -> OwnedDescriptor {
@@ -94,12 +95,12 @@ final class Create: Sendable {
     }
 }
 
-// The file is created first, and its claim is made afterwards. The kernel holds the directory's lock, so no other program
-// can find or claim the file in between. The request has already waited for earlier claims on the name.
+// The file is made before its claim. The kernel holds the directory's lock until the answer, so no other program can
+// find the file without a claim. The request has already waited for earlier claims on the name.
 //
-// The claim on the file comes first, then the end of the name's pending save, then the end of the claim on the name. So
-// no program that waits for the name goes ahead in between, and the name is not missing again before the pending save has
-// ended.
+// The steps come in this order: the claim on the file is made, the name's pending save ends, the claim on the name
+// ends. So no program that waits for the name goes ahead of this request. And the name never seems to be missing while
+// its pending save is open.
 extension Create: NameOperation {
     struct Facts: NameFacts {
         let change: NameChange
@@ -110,7 +111,7 @@ extension Create: NameOperation {
     struct Outcome {
         fileprivate let file: NewFile
         let fill: FillOutcome?
-        /// The engine's answer to the claim; nil if the file needs no claim.
+        /// The engine's answer to the claim on the file. Nil if the file needs no claim.
         var admission: Engine.Admission?
     }
 
@@ -151,8 +152,8 @@ extension Create: NameOperation {
     func answer(_ outcome: Outcome, of facts: Facts, _ step: NameStep?, reply: consuming Reply) {
         let file = outcome.file
         guard case .waiting = outcome.admission else { return finishCreate(file, reply: reply) }
-        // Another program made the file out of band, and another claim is held. The kernel holds the directory's lock for
-        // this request, so the wait is short.
+        // Another program has made the file out of band, and a claim on the file is held. The kernel holds the
+        // directory's lock for this request, so the request may wait only briefly.
         engine.counters.parkedUnderLock.count()
         let parked = Parked(reply)
         engine.onDecision(file.handle.claim) { [self] _ in
@@ -161,7 +162,8 @@ extension Create: NameOperation {
                 finishCreate(file, reply: $0)
             }
         }
-        // A request that went ahead of another claim on the name has waited already.
+        // If the claim on the name went ahead of another claim, this request has already waited. It does not wait a
+        // second time.
         let wait: TimeSpan = step?.isForced ?? false ? .zero : engine.bounds.lockwait
         engine.timers.schedule(at: (Engine.now + wait).nanoseconds) { [engine] in
             engine.force(file.handle.claim)
@@ -173,11 +175,12 @@ extension Create: NameOperation {
     func finish(_ scope: Void, _ facts: Facts) { ThreadIdentity.becomeDaemon() }
 }
 
-/// A file that was just made, with the handle that is about to be opened.
+/// A file that was just made, with the handle by which its program will use it.
 final class NewFile: Sendable {
     let handle: Handle
     let change: NameChange
-    /// Whether the file is new for presenters. False if it is the next file of a document that is being saved.
+    /// Whether presenters are told of a new file. False if the file has the next contents of a document that is being
+    /// saved.
     let isNew: Bool
     let status: FileStatus
     private let file: Parked<OwnedDescriptor>

@@ -72,32 +72,34 @@ final class Lookup: Sendable {
         } catch {
             let look = classifyLookup(at: name, in: directory, by: caller)
             if look == .traversal, error == .noEntry { abandonRetry(name.copy(), in: directory, by: thread) }
-            // If the lookup was part of a retried open, the open ends here, unless the kernel's next lookup finds a file.
+            // If the thread was retrying an open, the open is given up. It is taken up again only if the kernel's next
+            // lookup of the name finds a file.
             let isReturn =
                 error == .noEntry && !expectedRetries.expectsNone && coordinator.giveUpRetry(of: thread)
             if error == .noEntry, isReturn || look == .retry {
                 retries.noteMissingName(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
             }
-            // The kernel retries a lookup only once. If the name is missing again in the meantime, the answer is ENOENT.
+            // The kernel repeats a lookup only once. If this is the repeated lookup and the name is missing, the answer
+            // is ENOENT.
             guard error == .noEntry, look == .first, !isReturn else { return reply.fail(error) }
             guard saves.hasNoPendingSaves else {
                 return coordinator.answerMissing(name.copy(), in: directory, reply: reply)
             }
             guard context.namesChangeOnlyHere(directory) else { return reply.fail(error) }
-            // The answer is valid for only 1 s. A program that had the source open before the mount can make the name out
-            // of band.
+            // For only 1 s, the kernel may remember that the name is missing. A program that opened the source before
+            // the mount can make the name out of band.
             reply.missing(valid: .brief)
         }
     }
 
-    /// Returns whether a found file must stay open until its thread uses it. The kernel would not look the file up a
-    /// third time (D214).
+    /// Returns whether a file that a lookup has found must stay open until its thread uses it. This is so if the kernel
+    /// would not repeat the lookup (D214).
     private func mustStayAtHand(in directory: Node, for thread: Int32) -> Bool {
         if directory.isStaleBelow || expectedRetries[thread] != nil { return true }
         return !retries.isEmptyForLookups && retries.isRetrying(thread, at: Engine.now)
     }
 
-    /// Returns the part that a lookup, which was just made, plays in the retries of its thread.
+    /// Returns how a lookup, which was just made, is related to a retry of its thread.
     private func classifyLookup(at name: borrowing FileName, in directory: Node, by caller: Caller)
         -> RetryTable.LookupRole
     {
@@ -105,8 +107,8 @@ final class Lookup: Sendable {
         return retries.classifyLookup(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
     }
 
-    /// Ends the retry of a request that was to make a name, because the name exists. The kernel sends another request
-    /// instead, or none.
+    /// Called when a lookup has found a file. Ends the thread's retry if its request was to make this name: because the
+    /// name exists now, the kernel does not send that request.
     private func endCreateRetry(of name: NameBytes, in directory: Node, by caller: Caller) {
         let retry = retries.takeRetry(by: caller.thread) { retry in
             guard case .making(let change)? = retry.cause.request?.kind else { return false }
@@ -117,10 +119,10 @@ final class Lookup: Sendable {
         retries.noteRetryArrival(of: caller, at: Engine.now)
     }
 
-    /// Ends the claim of a retried request that was to remove a name, because the name is gone. No other claim should
-    /// wait for it.
+    /// Called when a lookup has found no file. If its thread was retrying the removal of this name, ends the claim of
+    /// that removal, so that no other claim waits for it.
     ///
-    /// The kernel may look the name up once more before it gives up, so the retry is forgotten a moment later.
+    /// The kernel may look the name up once more before it gives up. So the retry itself is forgotten a moment later.
     private func abandonRetry(_ name: NameBytes, in directory: Node, by thread: Int32) {
         retries.expectRetrySoon(by: thread, at: Engine.now)
         guard let retry = retries[thread], let request = retry.cause.request,
@@ -130,7 +132,7 @@ final class Lookup: Sendable {
         coordinator.forget(retry.serial, of: thread)
     }
 
-    /// Answers a lookup with the node of the file that was found, and counts the lookup.
+    /// Answers a lookup with the node of the file that was found, and counts this lookup of the node.
     private func introduce(
         _ status: FileStatus, as name: NameBytes, in directory: Node, keeping file: SharedDescriptor?,
         reply: consuming Reply
@@ -143,7 +145,8 @@ final class Lookup: Sendable {
         answer(node, status, attributes: attributeReplies.validity(of: node, to: thread), reply: reply)
     }
 
-    /// Answers with a node for which a lookup was just counted. If the caller is gone, takes the count back.
+    /// Answers a lookup with its node. The lookup was already counted. If the caller no longer waits for the answer,
+    /// the count is reduced.
     func answer(_ node: Node, _ status: FileStatus, attributes: Validity, reply: consuming Reply) {
         let isKnown = reply.entry(
             node.id, generation: node.generation, shownAttributes.shown(status, of: node),
@@ -152,9 +155,10 @@ final class Lookup: Sendable {
         if !isKnown { nodes.forget(node.id, lookups: 1) }
     }
 
-    /// Corrects the name by which a node is known, if the node still has the name that the lookup found.
+    /// Changes the name of a node to the name by which a lookup has found it, if that name still leads to the node.
     ///
-    /// The kernel looks known names up without a lock, so a rename may have come in between.
+    /// The kernel looks up a name without a lock if it already knows the name. So the file may have been renamed since
+    /// the lookup.
     private func correctName(
         of node: Node, foundAs name: NameBytes, in directory: Node, _ status: FileStatus
     ) {
@@ -169,7 +173,7 @@ final class Lookup: Sendable {
             if !isOtherLink { sourceWatcher?.noteFormerName(of: node, ifOther: name, in: directory) }
             node.setName(name, in: directory, isOneOfSeveral: isOtherLink)
         } catch {
-            // The name is gone by now.
+            // The name does not exist any more.
             return
         }
     }
@@ -196,8 +200,8 @@ final class Lookup: Sendable {
         }
     }
 
-    /// Checks the caller's rights. The kernel sends this request only to mounts without `default_permissions`, which this
-    /// mount always has.
+    /// Checks the caller's rights, as for access(2). The kernel never sends this request here: this mount always has
+    /// `default_permissions`, so the kernel checks the rights itself.
     func checkAccess(to id: NodeID, mask: Int32, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         do throws(Errno) {

@@ -4,19 +4,21 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Finds files that the kernel asks for by a number, after the kernel has forgotten the file. A program or an NFS client
-/// holds such a number in a file handle (`name_to_handle_at(2)`).
+/// Finds files that the kernel has forgotten, by their numbers. A program or an NFS client may still have such a number
+/// in a file handle (`name_to_handle_at(2)`).
 ///
-/// Files outside the source or in the store are not found. The kernel may know no name of a file in the source. Such a
-/// file is found, unless it belongs to the store.
+/// A file outside the source is not found, and neither is a file of the store. If the kernel knows no name of a file,
+/// the file is found unless it belongs to the store.
 extension Lookup {
-    /// The most times that the walk to a file is repeated because names on its path have changed meanwhile.
+    /// The path to a file may change while the daemon walks down to the file. The walk is then repeated, at most this
+    /// many times.
     private static let longestChase = 16
 
     /// Answers a lookup of `.`, by which the kernel finds a node again, or of `..`, by which it finds the node's parent
     /// directory.
     func lookUpByNumber(_ id: NodeID, asksForParent: Bool, reply: consuming Reply) {
-        // A worker does this, because the search for a directory may have to read all directories above it.
+        // A worker does this. To find a directory, it may be necessary to read all directories above it, which takes
+        // long.
         let parked = Parked(reply)
         engine.workers.run { [self] in
             guard let reply = parked.take() else { return }
@@ -42,8 +44,8 @@ extension Lookup {
         }
     }
 
-    /// Returns the node with a number, and counts a lookup of it. Makes sure that the node can be reached whatever its
-    /// name becomes.
+    /// Returns the node with a number, and counts a lookup of the node. Makes sure that the node can be reached even if
+    /// the file is renamed.
     private func lookUpByNumber(_ id: NodeID) throws(Errno) -> Node {
         let node = try findNode(id)
         if node.isRoot || node.hasFileHandle { return node }
@@ -61,7 +63,7 @@ extension Lookup {
         guard let inode = NodeIDEncoding.inode(of: id.rawValue) else { throw .stale }
         let found = try nodes.root.budget.path(ofInode: inode)
         let status = try found.descriptor.status()
-        // The kernel below may have given the inode number to another file meanwhile.
+        // In the meantime, the file system below may have given the inode number to another file.
         guard submounts.isOfSource(status), nodes.number(of: status) == id else { throw .stale }
         for _ in 0..<Self.longestChase {
             switch try place(of: found, status) {
@@ -79,7 +81,7 @@ extension Lookup {
         case unknown
     }
 
-    /// Returns the path of a file in the source, by its present name in the kernel.
+    /// Returns the path in the source at which the kernel knows a file now.
     private func place(of found: SharedDescriptor, _ status: FileStatus) throws(Errno) -> FoundPlace {
         do throws(Errno) {
             // The kernel shows the path `/` for a file if it knows no name of the file.
@@ -90,13 +92,14 @@ extension Lookup {
             guard error.rawValue == ENAMETOOLONG, !status.isDirectory else { throw error }
             return .unknown
         }
-        // Another name of the file may be in the source.
+        // The file has several names, and one of the others may be in the source.
         return status.linkCount > 1 && !status.isDirectory ? .unknown : .outside
     }
 
-    /// Walks from the root down to a file. The directories on the path stay known as long as the file is known.
+    /// Walks from the root down to a file. The nodes of the directories on the path are remembered as long as the
+    /// file's node.
     ///
-    /// Returns nil if the file is no longer at that path.
+    /// Returns nil if the file is no longer at this path.
     private func descend(_ names: [NameBytes], to key: FileKey) throws(Errno) -> Node? {
         var above: [Node] = []
         defer { for directory in above { nodes.forget(directory.id, lookups: 1) } }
@@ -109,7 +112,7 @@ extension Lookup {
                 let node = nodes.introduce(
                     status, as: name, in: directory, isLocked: false, keeping: isLast ? above : [])
                 above.append(node)
-                // A rename may have come between the status query and this step.
+                // The file may have been renamed since its path was read.
                 guard FileKey(try directory.status(of: name)) == node.key else { return nil }
                 tree.correctName(of: node, to: name, in: directory, status)
             }

@@ -5,10 +5,10 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Makes directories, links and special files, with the identity of the caller.
+/// Makes directories, links and special files, as the user and group of the caller.
 ///
-/// This needs no claim, because no program uses an item that does not exist. There are two exceptions: a name at which a
-/// document waits for a file, and a name in a package, which its users see as a single document.
+/// Usually this needs no claim, because no program can use an item before it exists. There are two exceptions: a name
+/// at which a document waits for a file, and a name in a package.
 final class MakeNode: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
@@ -63,7 +63,8 @@ final class MakeNode: Sendable {
         _ name: borrowing FileName, in parent: NodeID, to target: UnsafePointer<CChar>,
         reply: consuming Reply
     ) {
-        // The bytes are copied, with the zero at the end, because the request may wait longer than they are valid.
+        // The request may wait, and the bytes at `target` are valid only until this call returns. So they are copied,
+        // with the zero at the end.
         let target = Array(UnsafeBufferPointer(start: target, count: strlen(target) + 1))
         make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
             try directory.makeSymbolicLink(name, to: target)
@@ -76,7 +77,8 @@ final class MakeNode: Sendable {
         do throws(Errno) { file = try node.descriptor() } catch {
             return coordinator.failWithRetry(reply, error)
         }
-        // Only a helper file may become a document under a second name. A log or a database keeps its item class.
+        // A helper file may get a second name that makes it a document. Files of other classes, such as logs and
+        // databases, keep their class.
         if node.itemClass == .private, let directory = nodes[parent] {
             identity.claimForWriters(
                 of: node, named: NameChange(name.copy(), in: directory, caller: reply.caller))

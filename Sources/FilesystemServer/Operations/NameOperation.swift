@@ -17,25 +17,26 @@ import LinuxSystem
 /// 4. ``begin(_:_:)`` notes that names are being changed. Both ``revert(_:)`` and ``publish(_:of:_:)`` end that note.
 protocol NameOperation: Sendable {
     associatedtype Facts: NameFacts
-    /// The values that ``begin(_:_:)`` returns and that ``finish(_:_:)`` needs.
+    /// The type of the value that ``begin(_:_:)`` returns and ``finish(_:_:)`` receives.
     associatedtype Scope
     associatedtype Outcome
 
-    /// Whether the request makes a file. The request then runs with the identity of the requester, and destroys no
+    /// Whether the request makes a file. Such a request runs as the requester's user and group, and destroys no
     /// contents.
     static var makesFile: Bool { get }
 
-    /// Prepares the files of the request, which are now known.
+    /// Prepares the files of the request, after the daemon has found them.
     func prepare(_ facts: Facts)
-    /// Returns the claim of the request; nil if the change concerns no other program. `former`: the same request before
-    /// ESTALE.
+    /// Returns the claim that the request needs. Returns nil if the change of names concerns no other program.
+    ///
+    /// `former`: if this is a retry, the request that was answered ESTALE.
     func lockRequest(for facts: Facts, after former: ClaimedRequest?) -> ClaimedRequest?
     func endangered(by facts: Facts, _ save: SaveAssessment?) -> EndangeredFiles
     func begin(_ facts: Facts, _ step: NameStep?) -> Scope
     /// Changes the names in the source.
     func apply(_ facts: Facts) throws(Errno) -> Outcome
-    /// Undoes what ``prepare(_:)``, ``begin(_:_:)`` and ``apply(_:)`` have begun, because ``apply(_:)`` has failed.
-    /// ``finish(_:_:)`` follows in any case.
+    /// Undoes the work of ``prepare(_:)``, ``begin(_:_:)`` and ``apply(_:)``, because ``apply(_:)`` has failed.
+    /// ``finish(_:_:)`` is called after this as well.
     func revert(_ facts: Facts)
     /// Updates nodes, documents and pending saves, and sends the events.
     func publish(_ outcome: inout Outcome, of facts: Facts, _ step: NameStep?)
@@ -54,11 +55,11 @@ extension NameOperation {
     func fail(_ reply: consuming Reply, _ error: Errno) { reply.fail(error) }
 }
 
-/// The files and directories to which the names of a request lead. They are found once and used in all steps.
+/// The files and directories that a request's names lead to. They are found once and used in all steps.
 protocol NameFacts: Sendable {
-    /// The name that is made, removed or renamed.
+    /// The name that the request makes, removes or renames.
     var change: NameChange { get }
-    /// The nodes that the kernel does not know.
+    /// The files of the request that the kernel does not know.
     var visits: [RetainedNode] { get }
 }
 
@@ -66,20 +67,21 @@ extension NameFacts {
     var visits: [RetainedNode] { [] }
 }
 
-/// A request with a granted claim.
+/// The claim of a request that was granted, and the data that belong to it.
 struct NameStep: Sendable {
     let claim: ClaimID
     /// Whether the claim went ahead of another claim that has not ended.
     let isForced: Bool
-    /// The save of which the request is a step; nil if there is none. It was assessed before the claim was made.
+    /// The save of which this request is a step. It was assessed before the claim was made. Nil if the request belongs
+    /// to no save.
     let save: SaveAssessment?
 }
 
-/// The files with contents that a step may destroy.
+/// The files of a request, as far as the request may destroy their contents.
 struct EndangeredFiles: Sendable {
-    /// The file that is removed or replaced.
+    /// The file that the request removes or replaces.
     var replaced: Node?
-    /// The files that are only renamed or exchanged. No contents are lost yet, because their writers still have them
-    /// open.
+    /// The files that the request only renames or exchanges. Their contents stay, but programs that have these files
+    /// open may still write to them.
     var aside: [Node] = []
 }

@@ -8,7 +8,7 @@ import VersionStore
 
 /// Carries out requests that change names, step by step (``NameOperation``).
 final class NameRequests: Sendable {
-    /// Makes files with the identity of the requester, if the current thread cannot.
+    /// Threads that make files as the requester's user, for requests on threads that cannot do so.
     let makers: WorkerPool
     private let context: MountContext
     private let preserver: ContentPreserver
@@ -34,13 +34,13 @@ final class NameRequests: Sendable {
         places = tree.places
         documents = events.documents
         makers = try WorkerPool(threads: 1) { [engine = context.engine] in
-            // If this fails, the thread makes no files. It never makes them as another user.
+            // If this fails, the thread makes no files. It must never make a file as the wrong user.
             do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
         }
     }
 
-    /// Carries out a request, in the order of steps that ``NameOperation`` lists. `resolve` finds the files of the
-    /// request's names.
+    /// Carries out a request, in the order of steps that ``NameOperation`` lists. `resolve` finds the files that the
+    /// request's names lead to.
     func run<Operation: NameOperation>(
         _ operation: Operation, _ kind: ClaimedRequest.Kind, mayRetry: Bool = true, reply: consuming Reply,
         resolve: () throws(Errno) -> Operation.Facts
@@ -64,7 +64,7 @@ final class NameRequests: Sendable {
             return carryOut(operation, facts, nil, reply: reply)
         }
         let save = request.save
-        // A retried request uses the claim that was made before ESTALE.
+        // A retry uses the claim that was made for the request before the answer ESTALE.
         coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             let step = NameStep(claim: request.claim, isForced: grant.basis == .proceeded, save: save)
             if Operation.makesFile {
@@ -79,7 +79,7 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// Answers ESTALE if the directory of one of the names was renamed out of band. Otherwise returns the reply.
+    /// Answers ESTALE if one of the directories of the request was renamed out of band. Otherwise returns the reply.
     private func retryIfStale(
         _ kind: ClaimedRequest.Kind, _ caller: Caller, unless isFinal: Bool, _ reply: consuming Reply
     ) -> Reply? {
@@ -97,7 +97,7 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// Carries out a request that is granted, or that needs no claim.
+    /// Carries out a request whenever its claim is granted, or if it needs no claim.
     private func carryOut<Operation: NameOperation>(
         _ operation: Operation, _ facts: Operation.Facts, _ step: NameStep?, reply: consuming Reply
     ) {
@@ -115,11 +115,11 @@ final class NameRequests: Sendable {
         operation.answer(outcome, of: facts, step, reply: reply)
     }
 
-    /// Returns the claim of a request that makes a new name. Returns nil if no program waits for the name or uses a
-    /// package around it.
+    /// Returns the claim of a request that makes a new name. Returns nil if no document waits for a file at this name
+    /// and the name is in no package.
     ///
-    /// If the request is answered ESTALE, the kernel retries it and may then find another file under the name. So the
-    /// claim ends as soon as it is granted. The retry makes a new claim, which is granted at once.
+    /// The claim ends as soon as it is granted. After ESTALE the kernel may find another file under the name and send
+    /// no retry. If there is a retry, it makes a new claim, which is granted without a wait.
     func lockRequest(for change: NameChange) -> ClaimedRequest? {
         guard let part = awaitedNamePart(by: change) ?? changeOfPackage(by: change) else { return nil }
         return ClaimedRequest(
@@ -127,9 +127,11 @@ final class NameRequests: Sendable {
             processes: processes)
     }
 
-    /// Returns the claim for a new name at which a document waits for a file. Returns nil if no document waits there.
+    /// Returns the claim for a new name at which a document waits for a file. Returns nil if no document waits at this
+    /// name.
     ///
-    /// The document's presenters are asked only to let a writer in: a missing document cannot be deleted.
+    /// The claim does not ask the document's presenters to agree to a deletion, because a missing document cannot be
+    /// deleted. They are only asked to let a writer use it.
     func awaitedNamePart(by change: NameChange) -> ClaimRequest.Part? {
         guard engine.hasAwareClients, let document = documents.awaiting(change.name, in: change.directory)
         else {
@@ -138,8 +140,8 @@ final class NameRequests: Sendable {
         return ClaimRequest.Part(document, AccessTable.filling, at: places.place(in: change.directory))
     }
 
-    /// Returns the claim for a new name in a package, which another program may use as a whole. Returns nil outside
-    /// packages.
+    /// Returns the claim for a new name in a package, because another program may be using the whole package. Returns
+    /// nil outside packages.
     func changeOfPackage(by change: NameChange) -> ClaimRequest.Part? {
         guard places.isInPackage(change.directory), !change.isPrivate else { return nil }
         let directory = change.directory
@@ -147,10 +149,10 @@ final class NameRequests: Sendable {
             directory.item, AccessTable.makingInPackage, at: places.place(of: directory))
     }
 
-    /// Runs `step` on a thread that can make files with another identity.
+    /// Runs `step` on a thread that can make files as another user.
     ///
-    /// A request that has waited goes on with the thread that decided about its claim. That thread may be unable to make
-    /// such files.
+    /// A request that has waited continues on the thread that decided about its claim. That thread may be unable to
+    /// make files as another user.
     private func asRequester(
         under claim: ClaimID, in directory: Node, _ reply: consuming Reply,
         _ step: @escaping @Sendable (consuming Reply) -> Void
@@ -172,9 +174,10 @@ final class NameRequests: Sendable {
         ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
     }
 
-    /// Preserves the contents that a step would destroy, takes the step, and then ends its claim unless the step did.
+    /// Preserves the contents that a step would destroy, and takes the step. Then ends the claim, unless the step has
+    /// already ended it.
     ///
-    /// The contents are those of a file to which other programs write, or that its presenters did not relinquish.
+    /// Contents are preserved if other programs write to the file, or if a presenter did not relinquish the file.
     private func preserve(
         _ files: EndangeredFiles, _ request: ClaimedRequest, _ grant: Grant, reply: consuming Reply,
         then step: @escaping @Sendable (consuming Reply) -> Void
@@ -187,7 +190,8 @@ final class NameRequests: Sendable {
         let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
         let aside = others.filter { node in
             guard node.kind == S_IFREG else { return false }
-            // Of two exchanged files, one may have the new contents of a document, and no other program uses it.
+            // In an exchange, one of the two files may be a temporary file with a document's next contents. Nothing of
+            // that file need be preserved.
             let isShown = others.count < 2 || request.isInPackage || engine.isPresented(node.item)
             return (isUnanswered && isShown) || strangers(writingTo: node, passedBy: request, grant).hasUnseen
         }
@@ -200,8 +204,8 @@ final class NameRequests: Sendable {
             for node in aside {
                 preserver.preserveSetAside(node, because: grant.preservationCause, by: request)
             }
-            // The version must stay if a presenter did not relinquish the file, even without a writer. The version must
-            // stay, too, if an access without a handle is unfinished, because the writers of that access are unknown.
+            // In these cases the version stays even if no writer writes to the file afterwards. For an unfinished
+            // access without a handle, the daemon does not know the writers.
             let mustStay = hasUnseen || isUnanswered || isSavedForLook
             if let lost {
                 preserveFile(
@@ -212,17 +216,18 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// Returns the handles of other programs that may write to a file, if a granted name change went ahead of their
+    /// Returns the handles by which other programs may write to a file, if a granted name change went ahead of their
     /// claims.
     ///
-    /// `hasUnseen`: whether the grant also preempts an access without a handle, so that other programs' handles may write
-    /// (G5).
+    /// `hasUnseen`: whether the name change also went ahead of an access without a handle. Other programs may then
+    /// write by unknown handles (G5).
     private func strangers(
         writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
     ) -> (writers: [Handle], hasUnseen: Bool) {
         guard let node else { return ([], false) }
         let unclaimed = writersWithoutTurns(on: node)
-        // A writer to another file, which is only renamed, goes on writing to that file.
+        // A name change may involve two files. Writers to the file that is only renamed go on writing to it, so they
+        // are left out.
         let listed = grant.preempted.compactMap { engine.claimant(of: $0.claim) }
             .filter { ($0 as? Handle)?.node ?? node === node }
         let met = grant.preemptsMore ? listed.filter { !($0 is Handle) } + handles.writers(on: node) : listed
@@ -236,10 +241,10 @@ final class NameRequests: Sendable {
         )
     }
 
-    /// Returns the writers of a file that take no turns (``Handle/writesUncoordinated``), if the file is about to lose
+    /// Returns the writers of a file that make no claims (``Handle/writesUncoordinated``), if the file is about to lose
     /// its last name.
     ///
-    /// The files of PostgreSQL are left out, because its programs remove each other's files.
+    /// Returns none for files of PostgreSQL, because its programs remove files that other PostgreSQL programs write to.
     private func writersWithoutTurns(on node: Node) -> [Handle] {
         guard node.isOpen else { return [] }
         let writers = handles.writers(on: node).filter(\.writesUncoordinated)
@@ -251,8 +256,8 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// Preserves a file to which other programs write. If a writer has closed the file meanwhile, the daemon checks again
-    /// whether it has written.
+    /// Preserves a file to which other programs write. If a writer closes the file during this, the daemon checks
+    /// afterwards whether that writer has written.
     private func preserveFile(
         _ node: Node, for writers: [Handle], mustStay: Bool, because cause: PreservationCause,
         by subject: any JournalSubject
@@ -260,7 +265,8 @@ final class NameRequests: Sendable {
         let others = handles.writers(on: node).filter { handle in !writers.contains { $0 === handle } }
         preserver.preserveFile(
             node, for: writers, and: others, mustStay: mustStay, because: cause, by: subject)
-        // The handles themselves show whether they are closed. The handle table lacks a handle that is being opened.
+        // Each handle is asked whether it is closed. The handle table does not help: a handle that is just being opened
+        // is not in the table either.
         for writer in writers + others where writer.isClosed {
             preserver.releaseFiles(of: writer)
         }
@@ -268,7 +274,7 @@ final class NameRequests: Sendable {
 }
 
 extension Claimant {
-    /// Returns whether one of the claimant's accesses may write to a path or to a directory above it.
+    /// Returns whether the claimant has an access that may write to this path, or to a directory above it.
     fileprivate func mayWrite(_ path: [UInt8]) -> Bool {
         intents.contains { intent in
             guard intent.access.isWrite else { return false }

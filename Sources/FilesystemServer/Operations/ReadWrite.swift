@@ -5,11 +5,11 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Moves the data of files that the kernel does not move itself, and carries out operations that it never carries out
-/// itself.
+/// Reads and writes the data of files for which the kernel does not do so itself. Also carries out operations such as
+/// fsync(2), which the kernel always leaves to the daemon.
 ///
-/// These operations may block, so workers carry them out. Only a read of cached data is answered at once. Requests for
-/// the same bytes are carried out in the order of their arrival (``DataOrder``).
+/// These operations may block, so workers carry them out. Only a read of cached data is answered without a worker.
+/// Requests for the same bytes are carried out in the order of their arrival (``DataOrder``).
 final class ReadWrite: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
@@ -69,8 +69,8 @@ final class ReadWrite: Sendable {
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
         saveLifecycle.noteSaveActivity(by: caller.thread)
-        // Notes the request, because an equal file offset does not show that nothing was written: this write may end at
-        // just that offset.
+        // The write is noted. Otherwise the daemon would take an unchanged file offset as a sign that nothing was
+        // written, and a write can end at the old offset.
         handle.noteWriteRequest()
         let copy = Array(bytes)
         let request = DataRequest(
@@ -96,10 +96,11 @@ final class ReadWrite: Sendable {
         }
     }
 
-    /// Preserves the data that others appended, before the handle's first write that does not go to the end of the file.
+    /// Preserves the data that other programs have appended, before a handle's first write at another place than the
+    /// end of the file.
     ///
-    /// The handle's claim was granted beside others because the handle only appends. But its program may end that by
-    /// fcntl(2).
+    /// The handle was opened to append only. So its claim was granted beside the claims of other such programs. But its
+    /// program can end the append mode by fcntl(2), and then overwrite their data.
     private func preserveAppended(before range: FileRange, by handle: Handle) {
         guard handle.onlyAppends, !range.isAtEnd, !range.isFromMapping, handle.hasClaim,
             handle.node.isOpen(besides: 1)
@@ -124,9 +125,10 @@ final class ReadWrite: Sendable {
         }
     }
 
-    /// Answers close(2) when the contents that the writer leaves are preserved.
+    /// Answers the FLUSH request of a close(2). The answer comes when the contents that the writer leaves are
+    /// preserved.
     ///
-    /// If the file system may be remote, the answer also reports errors of delayed writes.
+    /// On a file system that may be remote, the answer also reports errors of earlier writes.
     func flush(_ handle: HandleID, reply: consuming Reply) {
         guard let handle = handles[handle], handle.mayWrite else { return reply.succeed() }
         let thread = reply.caller.thread
@@ -135,7 +137,7 @@ final class ReadWrite: Sendable {
             guard let reply = parked.take() else { return }
             guard handle.hasErrorsAtClose else { return reply.succeed() }
             answer(reply, about: handle, for: .syncing) { () throws(Errno) in
-                // If the handle's descriptor was closed before, it was flushed then.
+                // If the handle has no descriptor any more, it was flushed when the descriptor was closed.
                 if let file = handle.file { try file.file.flush() }
                 if let owed = handle.takeOwedError() { throw owed }
                 return { (reply: consuming Reply) in reply.succeed() }
@@ -145,8 +147,8 @@ final class ReadWrite: Sendable {
 
     /// Stores a write error for all other handles of the file.
     ///
-    /// The kernel reports a write error once to each descriptor that was open then. With passthrough, a handle opens its
-    /// descriptor only when it needs it, and would never get the error.
+    /// The kernel reports a write error to every descriptor that is open at that time. With passthrough, a handle opens
+    /// a descriptor of its own only when it needs one. Without this, such a handle would never report the error.
     private func oweOthers(_ error: Errno, than handle: Handle) {
         for other in handles.all(on: handle.node) where other !== handle { other.owe(error) }
     }
@@ -168,8 +170,8 @@ final class ReadWrite: Sendable {
         guard let from = handles[range.handle], let to = handles[target.handle] else {
             return reply.fail(.badDescriptor)
         }
-        // At a successful answer the kernel drops the target's pages, with data that programs have stored to them
-        // meanwhile. After this error the kernel copies the data through these pages itself (D138).
+        // After a successful copy, the kernel drops the target's cached pages. It would lose data that programs have
+        // just written to a mapping of the target. After this error, the kernel copies the data itself (D138).
         if handles.writers(on: to.node).contains(where: \.mayHoldDirtyPages) {
             return reply.fail(.unsupported)
         }
@@ -181,8 +183,8 @@ final class ReadWrite: Sendable {
             let count = try source.file.copyRange(
                 at: range.offset, to: copy.file, at: target.offset, length: Int(range.length))
             try data.stripPrivileges(of: to.node, writtenBy: caller)
-            // The kernel knows that the target has changed. The kernel does not know that the source was read, which
-            // changes its access time.
+            // The kernel itself notices that the target was changed. It does not notice that the source file was read,
+            // which changes that file's access time.
             connection.invalidateAttributes(of: from.node.id)
             return { (reply: consuming Reply) in reply.written(count) }
         }
@@ -197,14 +199,14 @@ final class ReadWrite: Sendable {
         }
     }
 
-    /// Gives the thread the caller's user and group. Some file systems reserve space for root, which other users' writes
-    /// must not use.
+    /// Gives the current thread the caller's user and group. Some file systems reserve space for root, and other users'
+    /// writes must not use that space.
     private func useRoom(of caller: Caller) { ThreadIdentity.become(user: caller.user, group: caller.group) }
 
-    /// Runs `body`, which may block, on a worker, when its ticket is first in order. Answers the request with the result
-    /// or the error.
+    /// Runs `body` on a worker, when all earlier requests for the same bytes are done. Answers the request with the
+    /// result or the error.
     ///
-    /// Work that waits for a disk has threads of its own, so that a slow disk does not delay reads of cached data.
+    /// Work that waits for a disk has separate threads. So a slow disk does not delay reads of cached data.
     private func answer(
         _ reply: consuming Reply, about handle: Handle, for purpose: WorkerPools.WorkKind = .work,
         in ticket: DataOrder.DataTicket? = nil,
@@ -227,18 +229,20 @@ final class ReadWrite: Sendable {
         if let ticket { handles.dataOrder.whenFirst(ticket, carryOut) } else { carryOut() }
     }
 
-    /// The longest waits for the kernel to drop pages before an answer, in nanoseconds. The first is for the last page of
-    /// a write, which may itself wait for the answer. The second is for other pages.
+    /// How long an answer waits at most until the kernel has dropped pages, in nanoseconds. The first time is for the
+    /// last page of a write: the drop of this page may itself wait for the answer. The second time is for all other
+    /// pages.
     private static let (longestForLast, longestForOthers): (UInt64, UInt64) = (10_000_000, 250_000_000)
 
     private static let pageSize = Int64(sysconf(Int32(_SC_PAGESIZE)))
 
-    /// Answers a request that was carried out, and starts the requests that waited for it. A READ is answered first. A
-    /// WRITE is answered afterwards, because the kernel first drops pages that it may have read too early (D137).
+    /// Answers a request that was carried out, and starts the requests that waited for it.
     ///
-    /// To drop a page, the kernel waits until the page is unlocked. A READ that locks such a page was already answered.
-    /// But the last page of the WRITE stays locked until the answer, if the kernel does not have all of the page. So the
-    /// answer waits for that page only briefly.
+    /// A READ is answered before the waiting requests start. A WRITE is answered after that: first the kernel must drop
+    /// pages that it may have read too early (D137).
+    ///
+    /// The drop of a page waits until the page is unlocked. The last page of the WRITE may be locked until the answer.
+    /// So the answer waits only briefly for the drop of this page.
     private func end(_ ticket: DataOrder.DataTicket?, of node: Node, answering answer: @escaping () -> Void) {
         guard let ticket else { return answer() }
         guard ticket.request.kind != .reading else {
@@ -278,7 +282,7 @@ private final class Once: @unchecked Sendable {
 }
 
 extension FileRange {
-    /// The bytes of the range. The range of appended data has no end, because the data may go beyond it.
+    /// The bytes of the range. For appended data the range has no end, because the file may have grown.
     fileprivate var bytes: Range<Int64> {
         let (end, isBeyond) = offset.addingReportingOverflow(max(length, 0))
         return max(offset, 0)..<max(offset, 0, isAtEnd || isBeyond ? .max : end)

@@ -6,7 +6,7 @@ import LinuxSystem
 
 /// Carries out unlink(2) and rmdir(2).
 ///
-/// Neither waits for open handles, because the contents of an open file stay for its handles.
+/// Neither call waits for programs that have the file open: those programs keep the contents.
 final class Remove: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
@@ -54,31 +54,32 @@ final class Remove: Sendable {
         guard !context.isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
         nameRequests.run(self, .removing(change), reply: reply) { () throws(Errno) in
-            // The entries of the directory were deleted before the directory. The deferred events of these deletions are
-            // sent first.
+            // The entries of this directory were deleted shortly before. The events of these deletions were deferred,
+            // and must be sent before the event of the directory.
             if isDirectory { events.submitDeferredDeletions(in: directory, name) }
             let status = try directory.descriptor().descriptor.status(of: name)
             return RemovalFacts(change, nodes[FileKey(status)], status, isDirectory: isDirectory)
         }
     }
 
-    /// Returns whether another program may know a document by the name that is to be removed.
+    /// Returns whether the removal of this name may take a document away from another program.
     private func isRemovalOfDocument(
         _ change: NameChange, _ node: Node, _ status: FileStatus, isDirectory: Bool
     ) -> Bool {
-        // An empty directory may have presenters or users of names that are missing in it. rmdir(2) cannot remove a
-        // directory with entries.
+        // rmdir(2) removes only empty directories. A program may present an empty directory, or wait for a missing name
+        // in it.
         if status.isDirectory { return isDirectory && engine.hasAwareClients && node.isEmptyDirectory }
         guard status.isRegularFile else { return false }
         guard engine.hasAwareClients else { return true }
-        // No presenter is asked about a helper file, such as a swap, lock or backup file. But a backup may be the
-        // document's former file, to which a program still writes.
+        // The name is that of a helper file, such as a swap, lock or backup file. No presenter is asked about its
+        // removal. But a backup may be a document's old file, and a program may still have it open.
         if change.isPrivate {
             return node.itemClass != .database && node.isOpen
         }
         let isPresented = engine.isPresented(node.item)
         if node.itemClass == .database { return isPresented }
-        // If the file has another name, its contents stay. Presenters know the file by one of its names.
+        // If the file has another name, no contents are lost. Then the removal matters only if this is the name by
+        // which presenters know the file.
         return status.linkCount == 1 || (isPresented && node.isCalled(change.name, in: change.directory))
     }
 
@@ -129,7 +130,8 @@ extension Remove: NameOperation {
         let directory = change.directory
         let save = former?.save(of: node) ?? assessSave(ofUnlinking: change, node, status)
         let isAskedLater = save?.consultation == .afterwards
-        // The place has the removed name, because presenters of directories above may not know of the name yet.
+        // The claim contains the name that is removed, because presenters of directories above it may not know this
+        // name yet.
         let place =
             engine.hasAwareClients ? places.place(change.name, in: directory) : places.place(in: directory)
         let part = ClaimRequest.Part(
@@ -145,7 +147,7 @@ extension Remove: NameOperation {
         EndangeredFiles(replaced: facts.node)
     }
 
-    /// Begins the removal. Returns whether the name goes missing in the middle of a save.
+    /// Begins the removal. Returns whether the removal makes a document's name missing in the middle of a save.
     func begin(_ facts: RemovalFacts, _ step: NameStep?) -> Bool {
         sourceWatch.noteOwn(facts.change.name, in: facts.change.directory)
         let isVacating = step?.save?.evidence != nil
@@ -181,23 +183,25 @@ extension Remove: NameOperation {
         } else if isKnown {
             identity.loseDocument(of: node, called: change, under: step?.claim)
         } else {
-            // The document still has the name by which presenters know it. Presenters of the directory get the event for
-            // the removed name.
+            // The document has another name, by which presenters know it. Only presenters of the directory get an event
+            // for the removed name.
             events.noteNames(of: node)
             events.noteDeletion(ofUnknown: change)
         }
     }
 
-    /// Returns whether the claim ends before the answer. Without clients of the control socket, no program can reach a
-    /// file without a name, so the answer comes first (D96).
+    /// Returns whether the claim ends before the answer.
+    ///
+    /// If there are no clients of the control socket, no program can reach a file that has lost its last name. Then the
+    /// answer comes first, to save time (D96).
     func endsClaimBeforeAnswer(_ facts: RemovalFacts) -> Bool {
         engine.hasAwareClients || facts.status.linkCount > 1
     }
 
     func answer(_ outcome: Void, of facts: RemovalFacts, _ step: NameStep?, reply: consuming Reply) {
         reply.succeed()
-        // The backing file is closed now, after the answer, and not when the kernel forgets the file. Closing it frees
-        // the blocks, which takes longest of all.
+        // The backing file is closed now, and not later when the kernel forgets the file. The close frees the blocks,
+        // which takes longer than all other steps, so it comes after the answer.
         if facts.status.linkCount <= 1 { facts.node?.closeBackingIfUnused() }
     }
 
@@ -206,9 +210,9 @@ extension Remove: NameOperation {
     }
 }
 
-/// A name that is about to be removed, with its node and status.
+/// A name that is about to be removed, with the node and status of its file.
 ///
-/// It is a class, because a struct of this size would be copied at each call.
+/// This is a class, because a struct of this size would be copied at each call.
 final class RemovalFacts: NameFacts {
     let change: NameChange
     let node: Node?

@@ -118,7 +118,7 @@ final class SourceWatchThread: Sendable {
     }
 }
 
-/// Directories whose changes need no report. Most of them are outside the source, but on the same file system.
+/// Directories in which changes need no report. Most of them are outside the source, but on the same file system.
 private struct IgnoredDirectories {
     private static let capacity = 4096
     private var handles: Set<PersistentFileHandle> = []

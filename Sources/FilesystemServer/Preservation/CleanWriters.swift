@@ -8,8 +8,8 @@ import LinuxSystem
 /// *yielded clean*.
 ///
 /// A file does not show which of its writers has changed it. So when another writer closes the file, the file's state
-/// becomes the new baseline of each writer that yielded clean. A writer whose file offset has moved may have written:
-/// its baseline does not change.
+/// becomes the new baseline of each writer that yielded clean. If the file offset of such a writer has moved, the
+/// writer may have written, and its baseline does not change.
 final class CleanWriters: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver

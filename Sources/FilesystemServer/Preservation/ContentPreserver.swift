@@ -145,8 +145,8 @@ final class ContentPreserver: Sendable {
         return late
     }
 
-    /// Drops the versions of a growing file whose contents are the beginning of a later version. Call this only when
-    /// the handle's program no longer waits.
+    /// Drops each version of a growing file if a later version begins with the same contents. Call this only when the
+    /// handle's program no longer waits.
     func letGoOfGrown(by handle: Handle) {
         guard handle.onlyAppends, let store else { return }
         for id in store.letGoOfGrown() { engine.journal.note(.dropped, at: Engine.now, by: handle, "\(id)") }

@@ -6,7 +6,7 @@ import Synchronization
 /// Detects processes that open more than ``many`` documents within ten seconds.
 ///
 /// For each of up to ``processes`` processes, a row contains the times of its last opens. If there is no free row for
-/// another process, it gets the row of the process whose last open is the oldest.
+/// another process, it gets the row of the process that has opened no document for the longest time.
 package struct OpenRate: Sendable {
     /// The limit: the number of documents that a process may open within ``span``.
     package static let many = 200

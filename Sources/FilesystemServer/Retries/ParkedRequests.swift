@@ -14,7 +14,7 @@ final class ParkedRequests: Sendable {
     /// A request that waits, with the action that ends its wait.
     struct ParkedRequest: Sendable {
         let thread: Int32
-        /// The user among whose waiting opens this request is counted; nil if the request is no open.
+        /// If the request is an open, the user that it is counted for; otherwise nil.
         var user: UInt32?
         /// Ends the wait for any reason. Each waiting request stores only this closure, to save memory.
         let leave: @Sendable (WaitEnd) -> Void

@@ -11,7 +11,7 @@ extension RetryCoordinator {
     /// How long a late retry is remembered. A thread that has not run in this time will probably not repeat its
     /// request.
     private static let lateRetryExpected = TimeSpan.seconds(4)
-    /// How long the kernel may take to give up a request whose lookup has found no file.
+    /// How long the kernel may take to give up a request after its lookup has found no file.
     private static let lastLook = TimeSpan.milliseconds(250)
 
     /// Notes that a thread's request is answered ESTALE. Returns a number for this retry.

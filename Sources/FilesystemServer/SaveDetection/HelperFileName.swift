@@ -15,8 +15,8 @@ package struct HelperFileName: Hashable, Sendable {
 
     /// How certain it is, by the name alone, that a file is a helper file.
     package enum Certainty: Int, Hashable, Comparable, Sendable {
-        /// The name alone makes no file a helper file. But beside a document whose name it contains, such a file is
-        /// evidence of a save. For example: `D.r3Fq0a`.
+        /// The name alone makes no file a helper file. But if the name contains the name of a document in the same
+        /// directory, the file is evidence of a save. For example: `D.r3Fq0a`.
         case besideDocument
         /// People also give such names to documents. The file counts as a helper file only while its maker lives, and
         /// only until another program opens it.
@@ -80,7 +80,7 @@ package struct HelperFileName: Hashable, Sendable {
         backupNames.hasRow(for: name, of: document)
     }
 
-    /// Returns the names of the documents whose unsaved or next contents a file with this name may have.
+    /// Returns the names of documents. A file with this name may have the unsaved or next contents of one of them.
     package static func documentsSaved(by name: [UInt8]) -> [[UInt8]] {
         documents(for: name, accordingTo: contentNames)
     }

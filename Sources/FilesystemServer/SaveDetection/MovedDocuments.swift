@@ -3,8 +3,8 @@ package import Coordination
 
 /// The presented documents that programs moved a moment ago.
 ///
-/// A move may be the first step of a save, whatever new name the document gets. If the same program soon makes a file
-/// under the former name, the move was part of a save, and the moved file is a backup.
+/// A move may be the first step of a save, whatever new name the document gets. The move was part of a save if the same
+/// program soon makes a file under the former name. The moved file is then a backup.
 package struct MovedDocuments: Sendable {
     package struct Entry: Hashable, Sendable {
         package let directory: NodeNumber

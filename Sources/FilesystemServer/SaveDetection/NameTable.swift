@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A table whose rows have patterns of names. A search finds the first row with a pattern that fits a name.
+/// A table with a pattern of names in each row. A search finds the first row with a pattern that fits a name.
 ///
 /// Each new file's name is compared with a hundred rows. To exclude most rows quickly, the table stores a length, two
 /// bytes and a set of characters for each row. The pattern itself is compared only if these fit.

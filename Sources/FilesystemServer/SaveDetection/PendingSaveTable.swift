@@ -127,8 +127,8 @@ package struct PendingSaveTable: Sendable {
     /// Ends and returns the pending saves of a process that has ended. Such a process can no longer make a file under
     /// the missing name.
     ///
-    /// A pending save whose evidence is a question to a presenter stays: the presenter may run several programs for one
-    /// save.
+    /// If the evidence is a question to a presenter, the pending save stays: the presenter may run several programs for
+    /// one save.
     package mutating func takeExited(_ process: ProcessID) -> [PendingSave] {
         ended { saver, _, pendingSave in saver.process == process && pendingSave.evidence != .presenter }
     }

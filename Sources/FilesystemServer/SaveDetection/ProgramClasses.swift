@@ -5,7 +5,7 @@ package import Coordination
 /// change.
 ///
 /// The name of a program is the text in `/proc/PID/comm` of its process: the last part of the path of the executable,
-/// cut off after 15 bytes. A name that a thread has set for itself does not count.
+/// cut off after 15 bytes. The names of the process's other threads do not count.
 package struct ProgramClasses: Sendable {
     private let background, watchers, unlinkers, carriers, removers, shells, adopters: NameTable<RuleRow>
 

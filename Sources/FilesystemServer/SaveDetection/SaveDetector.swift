@@ -13,7 +13,7 @@ package struct SaveDetector: Sendable {
 
     package init(knowing programs: ProgramClasses) { self.programs = programs }
 
-    /// The number of files whose makers are remembered.
+    /// The number of files with a remembered maker.
     package var count: Int { files.count }
 
     /// Notes that a process has created a file under a new name.

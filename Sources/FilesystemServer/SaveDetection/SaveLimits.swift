@@ -11,11 +11,12 @@ package enum SaveLimits {
     ///
     /// Programs that save need less than a millisecond. A longer wait would delay the event of a real move.
     package static let stepWait: TimeSpan = .milliseconds(250)
-    /// For this time after its last use, a file whose maker has ended counts as part of a save by a sibling process.
+    /// After the end of its maker, a file counts as part of a save by a sibling process until this long after the
+    /// file's last use.
     ///
     /// Shell pipelines need 25 ms. The rest is a reserve.
     package static let siblingGrace: TimeSpan = .seconds(5)
-    /// The most files whose makers are remembered. If there are more, the oldest file is forgotten.
+    /// The most files with remembered makers. If there are more, the oldest file is forgotten.
     ///
     /// If a forgotten file was part of a save, other programs do not wait for the document's name. No contents are
     /// lost.
