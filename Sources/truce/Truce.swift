@@ -5,7 +5,7 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// The `truce` command. The same program, executed a second time, is the daemon.
+/// The `truce` command. The daemon is the same program, which the command executes once more.
 @main
 package struct Truce: ParsableCommand {
     package static let version = "0.1.0"
@@ -45,8 +45,8 @@ package struct Truce: ParsableCommand {
 
     /// Runs the command.
     ///
-    /// ArgumentParser would use its own exit codes and print its usage text after an error. This method prints one sentence,
-    /// and uses exit code 2 for a wrong command line.
+    /// After an error, ArgumentParser would print a usage text and use its own exit codes. This method prints one
+    /// sentence, and uses exit code 2 for a wrong command line.
     package static func main() {
         let arguments = Array(CommandLine.arguments.dropFirst())
         let subcommands = Set(configuration.subcommands.map { $0._commandName } + ["help"])

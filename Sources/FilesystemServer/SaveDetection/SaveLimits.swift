@@ -11,8 +11,8 @@ package enum SaveLimits {
     ///
     /// Programs that save need less than a millisecond. A longer wait would delay the event of a real move.
     package static let stepWait: TimeSpan = .milliseconds(250)
-    /// After the end of its maker, a file counts as part of a save by a sibling process until this long after the
-    /// file's last use.
+    /// For this time after its last use, a file counts as part of a save by a sibling process, although the file's
+    /// maker has ended.
     ///
     /// Shell pipelines need 25 ms. The rest is a reserve.
     package static let siblingGrace: TimeSpan = .seconds(5)

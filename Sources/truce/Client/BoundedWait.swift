@@ -3,13 +3,13 @@ import ControlClient
 import LinuxSystem
 import Synchronization
 
-/// Limits the time of calls that may wait for a mount for ever, because system calls have no time limit.
+/// Limits how long the command waits for a mount. A system call on a mount has no time limit, and could wait for ever.
 enum BoundedWait {
     static let seconds: UInt64 = 5
 
-    /// Runs `body` on a separate thread; returns nil if `body` takes longer than 5 s.
+    /// Runs `body` on a separate thread. Returns nil if `body` takes longer than 5 s.
     ///
-    /// In that case the thread, with all that it holds, stays until the process ends.
+    /// The thread then goes on running `body`, until the process ends.
     static func result<Value: Sendable>(of body: @escaping @Sendable () -> Value) -> Value? {
         do throws(Errno) {
             let answer = try Answer<Value>()
@@ -21,7 +21,7 @@ enum BoundedWait {
             thread.join()
             return value
         } catch {
-            // If no thread can be created, `body` runs without a limit. Most mounts answer soon.
+            // If no thread can be created, `body` runs on this thread without a time limit. Most mounts answer soon.
             return body()
         }
     }
@@ -49,7 +49,7 @@ enum BoundedWait {
 }
 
 extension BoundedWait {
-    /// Returns the answer of a mount to `question`; fails if the answer takes longer than 5 s.
+    /// Calls `question`, which asks a mount, and returns the answer. Fails if the answer takes longer than 5 s.
     static func answer<Value: Sendable>(
         of mount: MountEntry, to question: @escaping @Sendable () throws(CommandFailure) -> Value
     ) throws(CommandFailure) -> Value {
@@ -62,7 +62,7 @@ extension BoundedWait {
 }
 
 extension DaemonClient {
-    /// Returns the process that serves a mount; fails if the answer takes longer than 5 s.
+    /// Returns the process ID of the daemon of a mount. Fails if the daemon's answer takes longer than 5 s.
     static func pid(of mount: MountEntry) throws(CommandFailure) -> Int32 {
         try BoundedWait.answer(of: mount) { () throws(CommandFailure) in try DaemonClient(to: mount).peer.pid
         }
@@ -70,13 +70,13 @@ extension DaemonClient {
 }
 
 extension DaemonClient {
-    /// Fails if the daemon does not answer. Callers check this while they wait for a claim, which only a daemon that answers
-    /// can grant.
+    /// Fails if the daemon does not answer. Callers check this while they wait for a claim: a daemon that does not
+    /// answer cannot grant the claim.
     static func checkResponds(_ mount: MountEntry) throws(CommandFailure) {
         do throws(CommandFailure) {
             _ = try DaemonClient.pid(of: mount)
         } catch {
-            // A daemon that refuses the connection for lack of room has also answered.
+            // A daemon may refuse the connection because it has too many. That is also an answer.
             guard error.status != .timedOut else { throw error }
         }
     }

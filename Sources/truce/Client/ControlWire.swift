@@ -6,29 +6,31 @@ package import LinuxSystem
 
 /// Sends and receives messages over the control socket. Only one caller may wait for a reply at a time.
 package struct ControlWire: ~Copyable {
-    /// The maximum length of a message in bytes. Lists of paths in a reply may be longer than any request of a client.
+    /// The maximum length of a message in bytes. The longest messages are replies with lists of paths.
     private static let messageLimit = 16 << 20
 
     private let socket: OwnedDescriptor
     private var reader = FrameReader(limit: messageLimit)
     private var requests: Int64 = 0
-    /// Messages to presenters that arrived while a caller waited for a reply.
+    /// The messages to presenters that arrived while a caller was waiting for a reply.
     private var unhandled: [[UInt8]] = []
 
     package init(over socket: consuming OwnedDescriptor) { self.socket = socket }
 
-    /// The descriptor that becomes readable when ``receive()`` can read bytes.
+    /// The descriptor of the socket. It becomes readable when ``receive()`` can read bytes.
     var rawValue: CInt { socket.rawValue }
 
-    /// The time limit for a whole reply. Each byte alone could come in time, because a daemon may send a reply byte by byte.
+    /// The time limit for a complete reply. A limit for each read would not do, because a daemon might send a reply
+    /// byte by byte.
     private static let timeoutNanoseconds = UInt64(MountSocket.timeoutSeconds) * 1_000_000_000
 
     /// Sends a request and waits for the reply.
     ///
-    /// If `silence` is nil, the wait fails after the usual time. Otherwise the method calls `silence` each time that the usual
-    /// time ends without a reply, and waits on. An error of `silence` ends the wait.
+    /// Whenever the time limit is over without a reply, the method calls `silence` and starts a new wait. If `silence`
+    /// is nil or throws an error, the method fails.
     ///
-    /// Throws a `ProtocolFailure` for an error in the reply or for a refused client, or else an `Errno`.
+    /// Throws a `ProtocolFailure` if the reply contains an error or the server refuses the client. Throws an `Errno`
+    /// otherwise.
     mutating func ask<Value: Decodable>(
         _ request: ClientRequest, onSilence silence: (() throws -> Void)? = nil
     ) throws -> Value {
@@ -38,8 +40,8 @@ package struct ControlWire: ~Copyable {
         do {
             try send(RequestMessage(id: id, request))
         } catch {
-            // The server sends a refused client the reason and closes the connection at once, perhaps before the client sends
-            // its request.
+            // To a client that it refuses, the server sends the reason, and closes the connection. It may do so before
+            // the client has sent its request.
             guard error as? Errno == .brokenPipe else { throw error }
         }
         while true {
@@ -48,7 +50,7 @@ package struct ControlWire: ~Copyable {
                     unhandled.append(message)
                     continue
                 }
-                // A reply without an ID means that the server could not read a message. That message was this request.
+                // A reply without an ID means that the server could not read the request.
                 guard answered == id || answered == nil else { continue }
                 return try ResponseMessage<Value>(decoding: message).outcome.get()
             }
@@ -63,7 +65,7 @@ package struct ControlWire: ~Copyable {
         }
     }
 
-    /// Sends a request and waits for the reply, like ``ask(_:onSilence:)``, but throws the failure that the command reports.
+    /// Sends a request and waits for the reply. Turns each error into the failure that the command reports.
     mutating func call<Value: Decodable>(_ request: ClientRequest) throws(CommandFailure) -> Value {
         do {
             return try ask(request)
@@ -76,14 +78,14 @@ package struct ControlWire: ~Copyable {
         try socket.send(Framing.lines.frame(try JSONCodec.encode(message)))
     }
 
-    /// Receives bytes; returns false if the server has closed the connection.
+    /// Reads bytes from the socket. Returns false if the server has closed the connection.
     mutating func receive() throws(Errno) -> Bool {
         let piece = try socket.receive()
         reader.append(piece)
         return !piece.isEmpty
     }
 
-    /// Returns the next complete message to a presenter. Leaves out replies, because no caller waits for them any more.
+    /// Returns the next complete message to a presenter. Skips late replies, for which no caller waits any more.
     mutating func next() throws -> [UInt8]? {
         if !unhandled.isEmpty { return unhandled.removeFirst() }
         while let message = try reader.next() {
@@ -95,7 +97,7 @@ package struct ControlWire: ~Copyable {
 }
 
 extension CommandFailure {
-    /// Creates the failure that describes the error of a call, with the exit code that fits the error.
+    /// Makes a failure from the error of a call, with the exit code for this error.
     init(ofCall error: any Error) {
         switch error {
         case let failure as ProtocolFailure: self.init(failure.exitStatus, failure.message)

@@ -5,14 +5,14 @@ import LinuxSystem
 
 let protocolVersion = ProtocolLimits.version
 
-/// A blocking connection to the daemon of a mount.
+/// A connection to the daemon of a mount. Each call waits for the daemon's reply.
 struct DaemonClient: ~Copyable {
     let peer: PeerCredentials
     let server: InitializeResult
     private var wire: ControlWire
 
-    /// Connects to the daemon of a mount. The kernel confirms that the mount is of Truce's type and that the daemon runs as
-    /// root or the caller.
+    /// Connects to the daemon of a mount. Checks with the kernel that the mount is one of Truce, and that the daemon
+    /// runs as root or as the caller.
     init(to mount: MountEntry) throws(CommandFailure) {
         let connection = try MountSocket(to: mount)
         let peer = connection.peer
@@ -23,7 +23,7 @@ struct DaemonClient: ~Copyable {
         self.wire = wire
     }
 
-    /// Returns the connection, for a command that sends further kinds of messages.
+    /// Gives up this object, and returns its connection to a command that sends other kinds of messages.
     consuming func release() -> ControlWire { wire }
 
     mutating func status() throws(CommandFailure) -> StatusForm { try wire.call(.status) }

@@ -4,15 +4,15 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Ends the process if a mount does not answer. System calls have no time limit, and a path may lead through a mount that
-/// hangs.
+/// Ends the process if a mount does not answer. A system call on a path in such a mount could wait for ever.
 enum Watchdog {
     private static let timeoutSeconds: UInt64 = 10
 
     /// Runs `body`, which may wait for a daemon.
     ///
-    /// If `body` takes longer than 10 s, the process ends with exit code `code` and a message that names `subject`. A separate
-    /// thread ends the process, because a caught signal does not end a system call that waits for a file system.
+    /// If `body` takes longer than 10 s, the process ends with exit code `code` and a message about `subject`. A
+    /// separate thread ends the process, because a signal handler cannot interrupt a system call that waits for a file
+    /// system.
     static func withDeadline<Value: ~Copyable>(
         exitCode code: Int32 = ExitStatus.timedOut.rawValue, naming subject: String = "the daemon",
         _ body: () throws -> Value
@@ -25,13 +25,13 @@ enum Watchdog {
 
     /// Runs `body`, which uses a path in a mount.
     ///
-    /// A claim at the path may wait without limit. So the process ends after 10 s only if the mount at the path does not even
-    /// answer statvfs(3).
+    /// `body` may wait for a claim without a time limit. So every 10 s the mount is asked by statvfs(3), and the
+    /// process ends only if the mount does not answer.
     static func whileResponsive<Value: ~Copyable>(to place: [UInt8], _ body: () throws -> Value) throws
         -> Value
     {
         let alarm = try Alarm(code: ExitStatus.timedOut.rawValue, subject: "'\(place.printable)'") {
-            // A separate thread calls statvfs(3), because the call may wait for ever.
+            // statvfs(3) may wait for ever, so a separate thread calls it.
             BoundedWait.result {
                 var status = statvfs()
                 return place.withPath { statvfs($0, &status) }
@@ -48,7 +48,7 @@ enum Watchdog {
 
         private let code: Int32
         private let subject: String
-        /// The alarm calls this at the deadline; true if the process may go on waiting.
+        /// Called when the time is over. Returns true if the process may go on waiting.
         private let isAnswered: @Sendable () -> Bool
 
         init(
@@ -70,7 +70,7 @@ enum Watchdog {
             while !isStopped.load(ordering: .acquiring) {
                 guard MonotonicClock.nanoseconds < end else {
                     let isTold = isAnswered()
-                    // `body` may have ended while the alarm waited for the answer.
+                    // `body` may have ended during the call of `isAnswered`.
                     if isStopped.load(ordering: .acquiring) { return }
                     if isTold {
                         end = MonotonicClock.nanoseconds + seconds * 1_000_000_000

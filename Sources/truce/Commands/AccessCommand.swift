@@ -79,7 +79,8 @@ struct AccessArguments: ParsableArguments {
     }
 }
 
-/// The reason why `read` or `write` did not run its command, with the exit codes of env(1) and timeout(1).
+/// The reason why `truce read` or `truce write` did not run the given command. The exit codes are those of env(1) and
+/// timeout(1).
 struct AccessCommandFailure: Error {
     static let timedOut: Int32 = 124
     static let otherFailure: Int32 = 125
@@ -89,9 +90,10 @@ struct AccessCommandFailure: Error {
     let code: Int32
     let message: String
 
-    /// Returns the exit code for a wrong command line of `read` or `write`; nil for other subcommands.
+    /// Returns the exit code of `truce read` and `truce write` for a wrong command line. Returns nil for other
+    /// subcommands.
     ///
-    /// The code 125 is no usual exit code of the command that `read` or `write` runs.
+    /// The code is 125, because the command that they run hardly ever uses it.
     static func code(ofWrong subcommand: String?) -> Int32? {
         subcommand == "read" || subcommand == "write" ? otherFailure : nil
     }
@@ -99,7 +101,7 @@ struct AccessCommandFailure: Error {
     init(_ failure: ProtocolFailure) {
         let isTimeout = failure.code == ProtocolFailure.timedOut("", waitingFor: []).code
         code = isTimeout ? Self.timedOut : Self.otherFailure
-        // The message names the programs for which the access waited.
+        // The message contains the names of the programs for which the access has waited.
         message = failure.message.printable
     }
 
@@ -109,20 +111,20 @@ struct AccessCommandFailure: Error {
     }
 }
 
-/// An access to a file in a mount, from the grant until the end of a command.
+/// An access to a file in a mount. It lasts from the daemon's grant until the given command ends.
 private struct CommandAccess: ~Copyable {
-    /// The signals that would end this process, and so the access, while the command still runs.
+    /// The signals that could end this process before the command ends. The access would then end too early.
     private static let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP]
 
     private let mounted: MountedPath
     private let access: UInt64
-    /// The path of the file in the mount at the time of the grant.
+    /// The path that the file had when the access was granted.
     private let path: [UInt8]
     private var wire: ControlWire
 
-    /// Begins the access and waits until it is granted.
+    /// Asks the daemon for the access, and waits until it is granted.
     ///
-    /// A signal during the wait ends this process, and the daemon then drops the access with the connection.
+    /// A signal during the wait ends this process. The connection then closes, and the daemon drops the access.
     init(_ access: Access, to mounted: MountedPath, purpose: String?) throws {
         var wire = try Watchdog.withDeadline(exitCode: AccessCommandFailure.otherFailure) {
             try DaemonClient(to: mounted.mount).release()
@@ -146,8 +148,8 @@ private struct CommandAccess: ~Copyable {
         self.wire = wire
     }
 
-    /// Runs a command while the access lasts. Returns the exit code; 128 plus the number of the signal if a signal ended the
-    /// command.
+    /// Runs a command during the access. Returns the command's exit code, or 128 plus the signal number if a signal
+    /// ended the command.
     consuming func run(_ command: [[UInt8]]) throws -> Int32 {
         let signals = try SignalDescriptor(Self.signals)
         let child: Int32
@@ -170,7 +172,7 @@ private struct CommandAccess: ~Copyable {
         return try spawner.start()
     }
 
-    /// Waits until the command ends; returns false if the access ended before the command.
+    /// Waits until the command ends. Returns false if the access ended before the command, because the daemon was gone.
     private mutating func attend(_ child: Int32, _ signals: borrowing SignalDescriptor) throws -> Bool {
         let watch = try OtherProcess.watch(child)
         var isHeld = true
@@ -178,7 +180,8 @@ private struct CommandAccess: ~Copyable {
             let ready = try Readiness.wait(
                 for: [watch.rawValue, signals.rawValue] + (isHeld ? [wire.rawValue] : []), until: nil)
             while let signal = signals.next() {
-                // A terminal sends SIGINT and SIGQUIT to the command itself.
+                // SIGINT and SIGQUIT come from the terminal, which also sends them to the command. So only the other
+                // signals are passed on.
                 if signal == SIGTERM || signal == SIGHUP { kill(child, signal) }
             }
             if ready.contains(watch.rawValue) { return isHeld }
@@ -195,13 +198,13 @@ private struct CommandAccess: ~Copyable {
         do throws(Errno) { return try wire.receive() } catch { return false }
     }
 
-    /// Ends the access and waits for the daemon's reply. After the reply another program no longer waits for this access.
+    /// Ends the access, and waits for the daemon's reply. From then on, no program waits for this access.
     private mutating func end() {
         do throws(CommandFailure) {
             let _: EmptyResult = try wire.call(.endAccess(AccessEndParameters(access: access)))
         } catch {
-            // An error here is only reported. The access ends with the connection in any case, and the exit code is that of the
-            // command.
+            // This error is printed, but does not change the exit code. When the connection closes, the daemon ends the
+            // access in any case.
             LineOutput.say("truce: the access was not ended in order: \(error.message)", to: STDERR_FILENO)
         }
     }

@@ -12,13 +12,13 @@ func durationText(_ milliseconds: UInt64) -> String {
 }
 
 extension ProcessDescriptionForm {
-    /// The name of the program and its process ID; process ID 0 stands for an unknown program.
+    /// The name and process ID of the program, as text. The process ID 0 means that the program is unknown.
     var text: String { pid == 0 ? "an unknown program" : "\(program.printable) (pid \(pid))" }
 }
 
 extension CoordinationSnapshotForm {
-    /// Returns lines that show why a path is not free: the waiting claims with their blockers, the held claims, and the
-    /// presenters.
+    /// Returns lines that say why a program cannot use a path now: the waiting claims and what they wait for, the held
+    /// claims, and the presenters.
     func explanation(of path: String) -> [String] {
         let waiting = claims.filter { $0.state == "waiting" }
         let others = claims.filter { $0.state != "waiting" }
@@ -46,13 +46,13 @@ extension ClaimForm {
         }
     }
 
-    /// The items of the claim, for a sentence: `'a' and 'b'`.
+    /// The items of the claim, as a part of a sentence: `'a' and 'b'`.
     private var items: String {
         ([path] + (others ?? []).map(\.path.path)).map { "'\($0.printable)'" }.joined(separator: " and ")
     }
 
-    /// A line for the waiting claim, and a line for each blocker. Each blocker is blocked by the next, and is indented one step
-    /// further.
+    /// A line for the waiting claim. Below it, each line says for which other claim the claim of the line above waits,
+    /// and is indented further.
     fileprivate var waitingLines: [String] {
         let first = "\(actor.text) has waited for \(durationText(age)) to \(purpose) \(items)"
         return [reasons.isEmpty ? first : first + ":"]
@@ -124,7 +124,7 @@ struct CensusTable {
         rows.append([pid, user, program, state, access, path].map(\.printable))
     }
 
-    /// The rows of the table. Each column is as wide as its longest cell, except the last column.
+    /// The rows of the table as lines. All columns but the last are as wide as their longest cell.
     var lines: [String] {
         let widths = (0..<5).map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
@@ -137,7 +137,7 @@ struct CensusTable {
 }
 
 enum UserName {
-    /// Returns the name of a user, or the number of a user without a name.
+    /// Returns the name of a user. If the user has no name, returns the user's number.
     static func of(_ user: UInt32) -> String {
         guard let entry = getpwuid(user), let name = entry.pointee.pw_name else { return String(user) }
         return String(cString: name)

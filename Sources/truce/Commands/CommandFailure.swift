@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import ControlClient
 
-/// The failures of the command are those of the client library.
+/// The command uses the same type of failure as the client library.
 package typealias CommandFailure = ClientFailure
 package typealias ExitStatus = ClientFailure.Status

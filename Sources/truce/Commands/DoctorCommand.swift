@@ -6,7 +6,7 @@ import Glibc
 import LinuxSystem
 
 struct DoctorCommand: ParsableCommand {
-    /// The exit code if `doctor` finds problems. It differs from the codes for a failure of `doctor` itself.
+    /// The exit code of `doctor` if it finds problems. Other codes are used if `doctor` itself fails.
     private static let problemsFound: Int32 = 5
 
     static var configuration: CommandConfiguration {
@@ -35,7 +35,7 @@ struct DoctorCommand: ParsableCommand {
             do throws(CommandFailure) {
                 examinations.append(try Examination(of: mount))
             } catch {
-                // Without a path, `doctor` goes on with the other mounts.
+                // If no path was given, an error with one mount does not end the check of the other mounts.
                 guard path == nil else { throw error }
                 LineOutput.say("truce: \(error.message)", to: STDERR_FILENO)
                 problem = error
@@ -48,7 +48,8 @@ struct DoctorCommand: ParsableCommand {
         if examinations.contains(where: \.hasFindings) { Glibc.exit(Self.problemsFound) }
     }
 
-    /// Returns the mount that contains a path. For a dead mount, only its mountpoint itself is accepted.
+    /// Returns the mount that contains a path. In a dead mount no path can be looked up, so only the mountpoint itself
+    /// is accepted.
     private static func mount(holding path: [UInt8]) throws(CommandFailure) -> MountEntry {
         do throws(CommandFailure) {
             return try MountedPath(path).mount
@@ -87,7 +88,7 @@ private struct Examination: Encodable {
     struct OtherMountForm: Encodable {
         var path: String
         var pathBytes: String?
-        /// A process in the mount namespace that contains the other mount; nil if that is the caller's own namespace.
+        /// A process in the other mount's namespace. Nil if the other mount is in the caller's own namespace.
         var pid: Int32?
         var program: String?
     }
@@ -97,14 +98,14 @@ private struct Examination: Encodable {
     var inPlace: Bool
     var dead: Bool
     var around: SourceWatchForm?
-    /// The errors in rule files. The daemon left out the rule files with errors when it made the mount.
+    /// The errors in rule files. When the daemon made the mount, it did not use the files with errors.
     var rules: [String] = []
     var opened: [EarlierUseForm] = []
     var ways: [OtherMountForm] = []
-    /// The number of processes that the caller may not examine. Further processes may be missing from `/proc`.
+    /// The number of processes that the caller may not examine. There may be more, if `/proc` does not show them.
     var hidden = 0
     var unlisted = false
-    /// Whether the daemon refused to answer this user.
+    /// Whether the daemon refused to answer the caller.
     var denied = false
 
     init(of mount: MountEntry) throws(CommandFailure) {
@@ -117,7 +118,7 @@ private struct Examination: Encodable {
             do throws(CommandFailure) {
                 return (false, try Self.status(of: mount))
             } catch {
-                // The daemon may have ended since the last check.
+                // The daemon may have ended after the previous check. The mount is then dead.
                 guard DeadMountProbe.isDead(mount.mountpoint, in: table) else { throw error }
                 return (true, nil)
             }
@@ -132,7 +133,8 @@ private struct Examination: Encodable {
         if inPlace { try findBypasses(around: mount, in: table, servedBy: status?.pid) }
     }
 
-    /// Returns the daemon's status; nil if the daemon answers only its own user and root, and the caller is another user.
+    /// Returns the daemon's status. Returns nil if the daemon refuses to answer, because the caller is neither root nor
+    /// the daemon's user.
     private static func status(of mount: MountEntry) throws(CommandFailure) -> StatusForm? {
         var client = try DaemonClient(to: mount)
         do throws(CommandFailure) {
@@ -143,13 +145,13 @@ private struct Examination: Encodable {
         }
     }
 
-    /// Finds the bypasses of a mount. If the process of the daemon is unknown, the daemon belongs to another user.
+    /// Finds the bypasses of a mount. `daemon` is nil if the mount's daemon refuses to answer the caller.
     private mutating func findBypasses(
         around mount: MountEntry, in table: MountTable, servedBy daemon: Int32?
     ) throws(CommandFailure) {
         let place = mountpoint
-        // The search has a time limit. The memory map of a process that waits in a silent mount may not be readable until the
-        // wait ends.
+        // The search has a time limit. It reads the memory maps of processes, and that read may wait for a process that
+        // waits for a mount that does not answer.
         let found = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
             do throws(Errno) {
                 return try MountBypasses(mount, in: table, servedBy: daemon.map { [$0] } ?? [])
@@ -183,7 +185,7 @@ extension Examination {
         return ["\(mountpoint)\(inPlace ? " (in place)" : " from \(source)")"] + lines.map { "  " + $0 }
     }
 
-    /// A sentence about the checks that `doctor` left out because the caller lacks the right; nil if there are none.
+    /// A sentence about the checks that the caller has no right to make. Nil if all checks were made.
     private var uninspected: String? {
         if denied, !inPlace {
             return "may not ask its daemon whether changes around the mount are noticed; root can"
@@ -193,7 +195,7 @@ extension Examination {
         return "could not examine \(processes) and mounts that only they see; root can"
     }
 
-    /// The problems that were found, as one sentence each.
+    /// The problems that were found, each as one sentence.
     private var findings: [String] {
         var findings: [String] = []
         if dead {

@@ -70,7 +70,8 @@ struct KeptCommand: ParsableCommand {
         }
     }
 
-    /// Restores a version. The command, not the daemon, writes the file, so that the user's rights apply.
+    /// Restores a version. The command itself writes the file, and not the daemon, because the user's rights must
+    /// apply.
     private func copy(
         _ id: String, of path: [UInt8], to target: [UInt8], from client: inout DaemonClient
     ) throws {
@@ -93,9 +94,9 @@ struct KeptCommand: ParsableCommand {
         try file.finish()
     }
 
-    /// Reads a version piece by piece, and calls `handOn` with each piece.
+    /// Reads a version in pieces, and calls `handOn` with each piece.
     ///
-    /// The version must have been preserved from `path` or from a file below `path`.
+    /// Fails if the version was not preserved from `path` or from a file below `path`.
     private func fetch(
         _ id: String, of path: [UInt8], from client: inout DaemonClient,
         _ handOn: ([UInt8]) throws(CommandFailure) -> Void
@@ -126,7 +127,7 @@ extension VersionListResult {
     }
 }
 
-/// A new file that gets its name only when its contents are complete.
+/// A new file that gets its final name only when its contents are complete.
 struct RestoredFile: ~Copyable {
     private let target: [UInt8]
     private let temporary: [UInt8]
@@ -137,7 +138,8 @@ struct RestoredFile: ~Copyable {
     init(at target: [UInt8], replacing: Bool) throws(CommandFailure) {
         self.target = target
         isReplacing = replacing
-        // The temporary file is in the directory of the target, because a rename cannot move a file to another file system.
+        // The temporary file is made in the target's directory, so that both are on the same file system and a rename
+        // is possible.
         let slash = target.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
         temporary = Array(target[..<slash]) + Array(".truce-restored-\(getpid())".utf8)
         guard replacing || target.withPath({ access($0, F_OK) }) != 0 else {
@@ -171,7 +173,8 @@ struct RestoredFile: ~Copyable {
         }
     }
 
-    /// Gives the complete file its name in one step. Without --force, this step fails if the name exists.
+    /// Gives the complete file its final name in one step. Fails if the name exists and the user did not give
+    /// `--force`.
     mutating func finish() throws(CommandFailure) {
         let result = temporary.withPath { from in
             target.withPath { to in
@@ -182,7 +185,8 @@ struct RestoredFile: ~Copyable {
         guard result == 0 else {
             throw CommandFailure(.failed, "'\(target.printable)' cannot be written: \(Errno.last)")
         }
-        // Without --force the file has got its name by a link. `deinit` removes the temporary name.
+        // Without `--force`, the file has got its final name by link(2), and still has the temporary name. `deinit`
+        // removes the temporary name.
         isFinished = isReplacing
     }
 }

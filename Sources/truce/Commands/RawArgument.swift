@@ -3,7 +3,8 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// The arguments as the bytes that the user typed. Swift replaces bytes that are not UTF-8, which would name another path.
+/// The command's arguments as the bytes that the user typed. Swift's own arguments would not do: Swift replaces bytes
+/// that are not UTF-8, so a path would be another path.
 enum RawArgument {
     static func bytes(of argument: String) throws(CommandFailure) -> [UInt8] {
         let utf8 = Array(argument.utf8)

@@ -5,10 +5,11 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// Overwrites a file in a mount with a version. The file's inode, owner, mode, access control list and attributes stay.
+/// Overwrites a file in a mount with a version. The file keeps its inode, owner, mode, access control list and
+/// attributes.
 ///
-/// The write makes a claim like any other write. Presenters save the file and relinquish it first. The daemon preserves the
-/// present contents of the file before they are overwritten.
+/// As for any other write, a claim is made. Presenters first save the file and relinquish it. The daemon preserves the
+/// file's present contents before they are overwritten.
 struct RestoredDocument {
     private let target: MountedPath
 
@@ -26,7 +27,8 @@ struct RestoredDocument {
         }
     }
 
-    /// Overwrites the document. `contents` is complete at the call, so an error of the store cannot stop the write midway.
+    /// Overwrites the document with `contents`, which have already been read completely. So an error of the store
+    /// cannot leave the document half overwritten.
     func write(_ contents: borrowing OwnedDescriptor) throws {
         var wire = try DaemonClient(to: target.mount).release()
         let isServed = { [mount = target.mount] in try DaemonClient.checkResponds(mount) }
@@ -72,7 +74,7 @@ struct RestoredDocument {
     }
 }
 
-/// A file without a name. It collects contents that must be complete before they are used.
+/// A file without a name, for contents that must be complete before the command uses them.
 struct UnnamedFile: ~Copyable {
     let descriptor: OwnedDescriptor
 

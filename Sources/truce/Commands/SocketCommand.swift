@@ -31,7 +31,8 @@ struct SocketCommand: ParsableCommand {
         let form = SocketForm(
             mountpoint: String(decoding: mount.mountpoint, as: UTF8.self),
             socket: String(decoding: socket, as: UTF8.self))
-        // If standard output is a pipe or a file, a program reads it. A program needs the exact bytes of the path.
+        // If standard output is no terminal, a program reads the path. It needs the exact bytes of the path, without
+        // any change for display.
         if !json, isatty(STDOUT_FILENO) == 0 {
             LineOutput.writeExactly(line: socket, to: STDOUT_FILENO)
         } else {

@@ -29,7 +29,7 @@ struct StatusCommand: ParsableCommand {
 }
 
 extension StatusForm {
-    /// The status as lines for people, with only the last ten steps of the daemon.
+    /// The status as lines of text for people. Of the daemon's steps, only the last ten are shown.
     var lines: [String] {
         var lines = [
             "\(mount.mountpoint.printable)\(options.inPlace ? " (in place)" : " from \(mount.source.printable)")"
@@ -86,7 +86,7 @@ extension StatusForm {
 }
 
 extension JournalStepForm {
-    /// The step in the terms of the Glossary. The JSON output uses the names of the protocol instead.
+    /// The word for the step that the Glossary uses. The JSON output uses the words of the protocol.
     fileprivate var word: String {
         switch step {
         case "bounced": "retried"
@@ -97,7 +97,7 @@ extension JournalStepForm {
 }
 
 extension ResourceUsageForm {
-    /// The line with the numbers of resources that the daemon uses now.
+    /// The line that says how many resources the daemon uses now.
     ///
     /// `in use: claims 1, open files 1, backing files 1, descriptors 12`
     var text: String {
@@ -106,14 +106,14 @@ extension ResourceUsageForm {
 }
 
 extension DelayForm {
-    /// The line about a guest that has delayed another user: the time of all these delays in an hour, and the time that is
-    /// allowed in an hour.
+    /// The line about a guest that has delayed another user. It says for how long the guest has done so in an hour, and
+    /// how long it may.
     ///
-    /// If the allowed time is used up, the line also says for how many more minutes the other user waits for the guest's
-    /// programs only a moment each time.
+    /// When the allowed time is used up, the other user waits only a moment each time for the guest's programs. The
+    /// line then also says for how many minutes this still holds.
     ///
-    /// `user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment only, for 41
-    /// minutes more`
+    /// `user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment only, for
+    /// 41 minutes more`
     var text: String {
         let whom = delayed.map { "user \($0)" } ?? "unknown programs"
         let sum = "\(who) made \(whom) wait \(used) in an hour"
@@ -123,7 +123,7 @@ extension DelayForm {
             ? sum : sum + ": \(whose) programs are waited for a moment only, for \(minutes) minutes more"
     }
 
-    /// The reason why a guest's claim made another program wait only for a moment.
+    /// A sentence that says why another program waited only a moment for a guest's claim.
     ///
     /// `it gave way after a moment, since user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour`
     var reason: String {
@@ -140,7 +140,7 @@ extension DelayForm {
 }
 
 extension SourceWatchForm {
-    /// The line about changes to the files below that did not go through the mount.
+    /// The line about changes to the files of the source that did not go through the mount.
     ///
     /// `changes around the mount: noticed by fanotify, 12 so far`
     var text: String {

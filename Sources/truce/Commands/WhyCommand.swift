@@ -60,7 +60,8 @@ struct PsCommand: ParsableCommand {
                 forms.append(MountCensusForm(mount: form, snapshot: snapshot))
                 table.add(snapshot, below: form.mountpoint)
             } catch {
-                // An error with one mount does not stop the others. Even root may not reach the mounts of all users.
+                // If no path was given, an error with one mount does not end the command. For example, root may be
+                // unable to reach another user's mount.
                 guard path == nil else { throw error }
                 guard error.status != .denied else { continue }
                 LineOutput.say("truce: \(error.message)", to: STDERR_FILENO)
@@ -71,12 +72,12 @@ struct PsCommand: ParsableCommand {
         if let problem { Glibc.exit(problem.status.rawValue) }
     }
 
-    /// Returns the mounts that the caller can ask. A mount that is bound to several paths is returned once.
+    /// Returns the mounts that the caller can ask. A mount may be visible at several paths, but is returned only once.
     private static func mountsToAsk() throws(CommandFailure) -> [MountEntry] {
         let table = try MountFinder.table()
         var devices: Set<UInt64> = []
         return table.entries.filter { mount in
-            // A mount that another mount covers cannot be reached by any path, so it cannot answer.
+            // If another mount covers a mount, no path leads to the covered mount. So the command cannot ask it.
             mount.isTruce && mount.root == [UInt8(ascii: "/")] && table.top(at: mount.mountpoint) == mount
                 && MountFinder.mayConnect(mount) && devices.insert(mount.device).inserted
         }

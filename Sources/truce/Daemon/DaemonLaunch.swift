@@ -6,25 +6,25 @@ import LinuxSystem
 
 /// Starts the daemon, and waits until the daemon is ready or reports an error.
 struct DaemonLaunch: ~Copyable {
-    /// The time limit for the start of the daemon, which usually takes milliseconds. A longer start means that the source does
-    /// not answer.
+    /// The time limit for the start of the daemon. A start usually takes milliseconds. If it takes this long, the
+    /// source does not answer.
     private static let timeoutMilliseconds: CInt = 60_000
 
-    /// The time that a daemon has to end after SIGTERM.
+    /// After SIGTERM, the command waits this long for the daemon to end.
     private static let shutdownTimeoutMilliseconds: CInt = 2_000
 
     private let plan: MountPlan
 
     init(of plan: consuming MountPlan) { self.plan = plan }
 
-    /// Starts the daemon, and prints a line on success unless `isQuiet` is true.
+    /// Starts the daemon. If that succeeds, prints a line, unless `isQuiet` is true.
     func run(isQuiet: Bool = false) throws {
         let inside = try DeadMountReplacement.mounts(inOneReplacedBy: plan.target)
         let readiness = try Pipe()
         let childOutput = try Pipe()
         let child = try spawn(readiness.writeEnd, childOutput.writeEnd)
         let answer = try Self.answer(readiness.reading(), of: child)
-        // The output of libfuse and fusermount3, which the command prints only after a failure.
+        // Collects the output of libfuse and fusermount3. It is printed only if the daemon fails to start.
         let words =
             try answer == [0]
             ? [] : childOutput.reading().readToEnd(limit: 64 << 10, within: Self.shutdownTimeoutMilliseconds)
@@ -61,7 +61,7 @@ struct DaemonLaunch: ~Copyable {
         return try spawner.start()
     }
 
-    /// The environment variables that the daemon needs. The daemon gets no other variables.
+    /// The environment variables that the command passes to the daemon. All others are left out.
     private static var environment: [String] {
         ["PATH", "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SYSTEM_BUS_ADDRESS", "TZ", "LANG"]
             .compactMap { name in
@@ -69,7 +69,7 @@ struct DaemonLaunch: ~Copyable {
             }
     }
 
-    /// Reads the daemon's report from the pipe; ends the daemon if the report takes longer than 60 s.
+    /// Reads the daemon's report from the pipe. If the report takes longer than 60 s, ends the daemon.
     private static func answer(_ pipe: consuming OwnedDescriptor, of child: Int32) throws -> [UInt8] {
         var event = pollfd(fd: pipe.rawValue, events: Int16(POLLIN), revents: 0)
         let count = try retryingOnInterrupt { poll(&event, 1, timeoutMilliseconds) }
@@ -89,14 +89,14 @@ struct DaemonLaunch: ~Copyable {
         return CommandFailure(ExitStatus(rawValue: Int32(code)) ?? .failed, message)
     }
 
-    /// Ends the daemon after a failure, so that no mount stays.
+    /// Ends a daemon that could not start properly, so that its mount disappears.
     private static func end(_ child: Int32) {
         kill(child, SIGTERM)
         do throws(Errno) {
             let watch = try OtherProcess.watch(child)
             _ = OtherProcess.hasExited(watch, within: shutdownTimeoutMilliseconds)
         } catch {
-            // The daemon is ending already, and the command does not wait for its end.
+            // The daemon is about to end by itself. The command does not wait for that.
             return
         }
     }
@@ -112,7 +112,8 @@ struct DaemonLaunch: ~Copyable {
             "'\(plan.target.mountpoint.printable)' was mounted, but its daemon ended at once (see its log)")
     }
 
-    /// Checks that the mount answers: makes a first request through the mount and a first request over the socket.
+    /// Checks that the mount and the daemon answer: makes one request through the mount, and one over the control
+    /// socket.
     private func confirm(_ child: Int32, isQuiet: Bool) throws(CommandFailure) {
         let target = plan.target
         guard let mount = try MountFinder.table().top(at: Array(target.mountpoint.utf8)), mount.isTruce else {
@@ -130,7 +131,7 @@ struct DaemonLaunch: ~Copyable {
         }
         guard !isQuiet else { return }
         let data = answer.options.dataPath
-        // The daemon chooses the data path when the first file is opened.
+        // Until a file is opened, the daemon has not decided how data are read and written.
         let note = data == "undecided" ? "" : "; data: \(data)"
         LineOutput.say(target.readyLine(pid: child) + note, to: STDOUT_FILENO)
     }

@@ -8,7 +8,7 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// The daemon of one mount, from the start until the mount is gone.
+/// The daemon process of one mount, from its start until the mount is gone.
 struct DaemonProcess: Sendable {
     private let target: MountPlan.Target
     private let log: SystemLog
@@ -18,11 +18,11 @@ struct DaemonProcess: Sendable {
         self.log = log
     }
 
-    /// Serves the mount, and returns when the mount is gone.
+    /// Serves the mount. Returns when the mount is gone.
     ///
-    /// `source` is an `O_PATH` descriptor of the source, opened before a mount may cover it. `lock` is a second descriptor of
-    /// the source, which can be locked. Only the daemon that holds this lock serves the source. `announce` is called when
-    /// everything is ready, before the first request.
+    /// `source` is an `O_PATH` descriptor of the source, opened before a mount could cover it. `lock` is a descriptor
+    /// of the source for locking: only the daemon that holds the lock serves the source. `announce` is called when
+    /// everything is ready, before the first request is answered.
     func run(
         source: consuming OwnedDescriptor, lock: consuming OwnedDescriptor, announce: () throws -> Void
     ) throws {
@@ -35,8 +35,8 @@ struct DaemonProcess: Sendable {
         defer { log.finish(within: Self.logFlushTimeout) }
         let sourceLock = SourceLock(of: source, at: target.source, log: log)
         try sourceLock.acquire(root: lock)
-        // This line gives up the Swift object but not the lock, which the kernel holds until the process ends. The store's lock
-        // lasts as long. So a new daemon that gets one of the two locks also gets the other.
+        // From here on the kernel holds the lock until the process ends. The same is true for the store's lock. So a
+        // later daemon that gets one of the two locks also gets the other.
         _ = lock.release()
         let socket = try makeSocket()
         let failure: CommandFailure?
@@ -57,7 +57,8 @@ struct DaemonProcess: Sendable {
         listening socket: borrowing ControlSocket, announce: () throws -> Void
     ) throws {
         let log = { @Sendable [log] (line: String) in log.write(line) }
-        // The rules are read before the mount is made, because the mount may cover the directory with the user's rule file.
+        // The rules are read before the mount is made. The mount may cover the directory that contains the user's rule
+        // file.
         let rules = Rules(userFile: Rules.userFile(environment: environmentVariable), of: geteuid())
         for problem in rules.problems { log(problem) }
         let store = try target.openStore(in: source, lockedBy: sourceLock, log: log)
@@ -92,16 +93,16 @@ struct DaemonProcess: Sendable {
         try server.run()
     }
 
-    /// Prepares the process before its first additional thread starts.
+    /// Sets up the process. This must happen before the process has a second thread.
     private func prepareProcess() throws(CommandFailure) {
-        // The process was started as /proc/self/exe. Without this call, ps(1) and killall(1) would show that name.
+        // ps(1) and killall(1) would show the name `exe`, because the process was started as /proc/self/exe.
         OwnProcess.nameThread("truce")
         for number in Self.ignoredSignals { signal(number, SIG_IGN) }
         OwnProcess.limitRetainedMemory()
         var signals = Self.endingSignals
         pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // A request contains the final mode of a new file, so the umask must change nothing. The daemon's working directory
-        // becomes `/`, because any other directory would keep its file system busy.
+        // Requests contain the final mode of a new file, so the umask must not change it. The working directory becomes
+        // `/`, because a process keeps the file system of its working directory busy.
         umask(0)
         guard chdir("/") == 0 else { throw CommandFailure(.failed, "cannot change to /: \(Errno.last)") }
         raiseDescriptorLimit()
@@ -112,10 +113,11 @@ struct DaemonProcess: Sendable {
         }
     }
 
-    /// The time that the ending process waits until the log is written.
+    /// Before the process ends, it waits at most this long until its log is written.
     static let logFlushTimeout = Duration.seconds(1)
 
-    /// The room in the table of descriptors: up to 16,384 open descriptors of the tree, and all others.
+    /// The size of the descriptor table: up to 16,384 descriptors for files and directories of the source, and some
+    /// thousand others.
     private static let descriptors = 20_000
 
     private func raiseDescriptorLimit() {
@@ -126,12 +128,13 @@ struct DaemonProcess: Sendable {
         if setrlimit(kind, &limit) != 0 { log.write("the limit of open files stays: \(Errno.last)") }
     }
 
-    /// Signals that have no meaning for the daemon. Their default action would end it. The end of the daemon would break
-    /// all open files.
+    /// Signals that the daemon must ignore. Their default action would end the daemon, and then all open files of the
+    /// mount would fail.
     ///
-    /// The kernel sends SIGIO if another program opens a file while the daemon checks whether the file is open out of band.
-    /// With SIGXFSZ ignored, a write beyond this process's limit fails with EFBIG. SIGQUIT and error signals still end the
-    /// process, with a core dump. The real-time signals exclude the first two, which glibc uses.
+    /// The kernel sends SIGIO if another program opens a file while the daemon checks whether the file is open out of
+    /// band. Because SIGXFSZ is ignored, a write beyond this process's limit fails with EFBIG. SIGQUIT and error
+    /// signals are not ignored: they end the process with a core dump. The first two real-time signals are not in the
+    /// list, because glibc uses them.
     private static var ignoredSignals: [CInt] {
         [
             SIGHUP, SIGPIPE, SIGIO, SIGXFSZ, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU,
@@ -147,17 +150,17 @@ struct DaemonProcess: Sendable {
         return signals
     }
 
-    /// Starts a thread that unmounts after SIGTERM or SIGINT. A second signal ends the process at once.
+    /// Starts a thread that unmounts the mount after SIGTERM or SIGINT. A second signal ends the process.
     ///
-    /// After the unmount the daemon serves open files until they are closed. Requests that wait for those files, through the
-    /// mount or over the socket, are answered at once.
+    /// After the unmount, the daemon serves open files until they are closed. Requests that wait, through the mount or
+    /// over the control socket, are answered without further waiting.
     private func unmountOnSignal(
         _ mount: FilesystemServer.Mount, _ server: ServerStop
     ) throws(Errno) {
         try JoinableThread { [log] in
             var (signals, received) = (Self.endingSignals, CInt())
             sigwait(&signals, &received)
-            // From here on, a further signal ends the process, because the signals are no longer blocked in this thread.
+            // This thread no longer blocks the signals. So the next one ends the process.
             pthread_sigmask(SIG_UNBLOCK, &signals, nil)
             // If the unmount fails, the daemon goes on serving the mount.
             guard mount.detach() else { while true { pause() } }
@@ -188,14 +191,14 @@ struct DaemonProcess: Sendable {
     }
 }
 
-/// Stops the control server exactly once: after a signal, or when the mount ends.
+/// Stops the control server only once, although two threads may try: after a signal, or when the mount ends.
 private final class ServerStop: Sendable {
     private let server: ControlServer
     private let isDone = Mutex(false)
 
     init(of server: ControlServer) { self.server = server }
 
-    /// Stops the server, or waits until the other thread that stops it has finished.
+    /// Stops the server. If another thread is already stopping it, waits until that thread has finished.
     func run() throws {
         try isDone.withLock { isDone in
             guard !isDone else { return }

@@ -5,18 +5,19 @@ import LinuxSystem
 
 /// The processes that hold the lock of a file.
 struct LockHolders {
-    /// The process IDs, usually one. There may be more, because only inode numbers are compared, and two file systems may have
-    /// the same number.
+    /// The process IDs. Usually there is one. There may be unrelated processes among them, because only inode numbers
+    /// are compared, and files of two file systems may have the same number.
     let pids: [Int32]
 
     init(of file: borrowing OwnedDescriptor) { pids = Self.holders(of: file) }
 
-    /// The users that may own the mounts of these processes: the users of the processes, the caller and root.
+    /// The users of these processes, the caller, and root. A mount of the source may belong to one of them.
     var users: Set<UInt32> {
         Set(pids.compactMap { ProcessInspection.status(ofThread: $0)?.user } + [0, geteuid()])
     }
 
-    /// Returns the message for a refused mount. `mount` is a mount that already shows the source.
+    /// Returns the error message for a mount that is refused because the source is already mounted. `mount` is the
+    /// existing mount, if it is visible.
     func sentence(on source: String, _ mount: MountEntry?) -> String {
         let source = source.printable
         guard let pid = pids.first else { return "'\(source)' is already mounted by truce" }
@@ -30,14 +31,16 @@ struct LockHolders {
             """
     }
 
-    /// The mount that the first process serves, at any path.
+    /// The mount of which the first process is the daemon, whatever path it has. Nil if there is none.
     var mount: MountEntry? {
         pids.first.flatMap { pid in Self.mounts().first { Self.isServed($0, by: pid) } }
     }
 
-    /// A description of the first process, if none of the processes can be a daemon of root or the caller.
+    /// A description of the first process, if none of the processes can be a daemon of root or of the caller. Otherwise
+    /// nil.
     ///
-    /// Any process that may read a directory may lock it, and must not be able to prevent every mount of the directory.
+    /// Any process that may read a directory may also lock it. Such a process must not be able to prevent mounts of the
+    /// directory.
     var foreignHolder: String? {
         let strangers = pids.compactMap(Self.foreignHolder)
         return strangers.count == pids.count ? strangers.first : nil
@@ -52,22 +55,23 @@ struct LockHolders {
         return "pid \(pid) of user \(user)"
     }
 
-    /// Returns the processes that hold a lock on the file, from lines of `/proc/locks` such as `1: FLOCK  ADVISORY  WRITE 1234
-    /// 08:01:5678 0 EOF`.
+    /// Returns the IDs of the processes that have locked the file. They are in lines of `/proc/locks` such as `1: FLOCK
+    /// ADVISORY  WRITE 1234 08:01:5678 0 EOF`.
     private static func holders(of descriptor: borrowing OwnedDescriptor) -> [Int32] {
         do throws(Errno) {
             let inode = try descriptor.status().inode
             let text = String(decoding: try readAll("/proc/locks"), as: UTF8.self)
             return text.split(separator: "\n").compactMap { line in
                 let fields = line.split(separator: " ")
-                // The device is not compared, because for some file systems `/proc/locks` shows another device than stat(2).
+                // The device is not compared: for some file systems, `/proc/locks` and stat(2) show different devices
+                // for the same file.
                 guard fields.count >= 6, fields[1] == "FLOCK", fields[5].hasSuffix(":\(inode)") else {
                     return nil
                 }
                 return Int32(fields[4])
             }
         } catch {
-            // Without process IDs the message for the refused mount is shorter, but still true.
+            // Without the process IDs, the error message for a refused mount says less, but is still true.
             return []
         }
     }
@@ -82,7 +86,7 @@ struct LockHolders {
         do throws(CommandFailure) {
             return try DaemonClient.pid(of: mount) == pid
         } catch {
-            // The daemon of this mount belongs to another user, has ended, or is stopped.
+            // The mount's daemon belongs to another user, has ended, or does not answer.
             return false
         }
     }

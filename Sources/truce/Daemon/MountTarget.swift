@@ -29,7 +29,7 @@ extension MountPlan.Target {
         return configuration
     }
 
-    /// Returns the rules in the form in which the daemon reports them to people and over the control socket.
+    /// Returns the rules in the form that the daemon shows to people and sends over the control socket.
     private func report(of rules: Rules) -> RulesReport {
         var report = RulesReport()
         report.files = rules.sources.map { RulesReport.File(path: $0.path, problem: $0.problemText) }
@@ -47,7 +47,7 @@ extension MountPlan.Target {
 
     /// Opens the store in the source.
     ///
-    /// If the source is read-only, the store preserves nothing, and says so in its error messages.
+    /// If the source is read-only, nothing can be preserved. The store's error messages then say so.
     func openStore(
         in source: borrowing OwnedDescriptor, lockedBy sourceLock: SourceLock,
         log: @escaping @Sendable (String) -> Void
@@ -77,7 +77,7 @@ extension MountPlan.Target {
         }
     }
 
-    /// Returns the view of the store that the control socket gives its clients.
+    /// Returns the object through which clients of the control socket read the store.
     func preservedVersions(
         of store: VersionStore, in source: borrowing OwnedDescriptor
     ) throws(Errno) -> any PreservedVersions {

@@ -9,7 +9,7 @@ import VersionStore
 /// The versions in the store that a client of the control socket may read.
 final class PeerVersionStore: PreservedVersions {
     private let store: VersionStore
-    /// The root of the source, through which the present documents are found.
+    /// The root of the source. The present documents are opened relative to it.
     private let root: OwnedDescriptor
 
     init(_ store: VersionStore, in root: consuming OwnedDescriptor) {
@@ -31,10 +31,10 @@ final class PeerVersionStore: PreservedVersions {
         return forms
     }
 
-    /// Whether `path` is a backup name of `document`.
+    /// Whether programs give the name `path` to a backup of `document`.
     ///
-    /// When a program saves by a backup, the former document gets the backup name. The versions of that file are then listed
-    /// for the document too.
+    /// Some programs save by renaming the old document to a backup name. The list of the document's versions also
+    /// contains the versions of that backup.
     private static func isBackup(_ path: [UInt8], of document: [UInt8]) -> Bool {
         let slash = UInt8(ascii: "/")
         let (name, documentName) = (path.split(separator: slash).last, document.split(separator: slash).last)
@@ -43,7 +43,8 @@ final class PeerVersionStore: PreservedVersions {
         return HelperFileName.isBackupName(Array(name), of: Array(documentName))
     }
 
-    /// Whether the client may see a version. If the rights of one version cannot be read, only that version is hidden.
+    /// Whether the client may see a version. If the rights of a version cannot be read, the client sees the other
+    /// versions only.
     private func isVisible(of entry: VersionRecord, _ peer: Peer) -> Bool {
         do throws(VersionAccessFailure) { return try mayRead(entry, peer) } catch { return false }
     }
@@ -59,7 +60,7 @@ final class PeerVersionStore: PreservedVersions {
         }
         let file = try mappingStoreErrors { () throws(StoreError) in try store.open(&contents) }
         guard try isOpen(file, of: contents.entry, to: peer) else { throw .denied }
-        // No file is that long, and the kernel would return an error for the offset.
+        // No version is that long, so there is nothing to read. With this offset, the kernel would return an error.
         if offset > Int64.max - Int64(count) { return [] }
         let count = contents.count(count, from: Int(offset))
         do throws(Errno) { return try file.read(at: Int(offset), count: count) } catch {
@@ -67,14 +68,14 @@ final class PeerVersionStore: PreservedVersions {
         }
     }
 
-    /// Whether ``entries(under:for:)`` lists a version of `path` for the path `wanted`.
+    /// Whether the list that ``entries(under:for:)`` returns for `wanted` contains a version of `path`.
     private static func isVersion(_ path: [UInt8], of wanted: [UInt8]) -> Bool {
         wanted.isEmpty || path == wanted || path.starts(with: wanted + [UInt8(ascii: "/")])
             || isBackup(path, of: wanted)
     }
 
     func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String? {
-        // Other programs have no access to the daemon's own directory.
+        // `.truce` is the daemon's own directory, to which no client has access.
         guard let first = path.split(separator: UInt8(ascii: "/")).first, !first.elementsEqual(".truce".utf8)
         else { throw .notAFile }
         guard try mayReach(path, peer) else { throw .denied }
@@ -110,15 +111,16 @@ final class PeerVersionStore: PreservedVersions {
 
     private func mayRead(_ entry: VersionRecord, _ peer: Peer) throws(VersionAccessFailure) -> Bool {
         let reader = Credentials(peer)
-        // This check comes first because it needs no system call.
+        // This check is made before the others, because it needs no system call.
         guard entry.rights.mayRead(reader) else { return false }
         guard entry.mayBeRead(by: reader, now: try currentRights(of: entry.path)) else { return false }
         return try mayReach(entry.path, peer)
     }
 
-    /// Whether the client may read the file that holds the contents of the version.
+    /// Whether the client may read the file with the contents of a version.
     ///
-    /// Another program may still use a file that was preserved by a link, and may have removed the rights of other users.
+    /// A version that is a hard link shares its file with other programs. They may have taken the right to read the
+    /// file from other users since.
     private func isOpen(
         _ file: borrowing OwnedDescriptor, of entry: VersionRecord, to peer: Peer
     ) throws(VersionAccessFailure) -> Bool {
@@ -130,10 +132,10 @@ final class PeerVersionStore: PreservedVersions {
         }
     }
 
-    /// Whether the client may search all directories of a path that exist now.
+    /// Whether the client may enter all directories on a path, as far as they exist now.
     ///
-    /// A client that may not search them could not have read the file through the mount. Only a daemon of root has clients
-    /// other than root and its own user.
+    /// Otherwise the client could not have read the file through the mount either. Only a daemon of root has clients
+    /// besides root and the daemon's own user.
     private func mayReach(_ path: [UInt8], _ peer: Peer) throws(VersionAccessFailure) -> Bool {
         guard geteuid() == 0, peer.user != 0 else { return true }
         do throws(Errno) {
@@ -159,7 +161,7 @@ final class PeerVersionStore: PreservedVersions {
         return file
     }
 
-    /// Returns the present rights of a document; nil if the document no longer exists.
+    /// Returns the rights that a document has now. Returns nil if the document no longer exists.
     private func currentRights(of path: [UInt8]) throws(VersionAccessFailure) -> FileRights? {
         do throws(Errno) {
             return try FileRights(of: try open(path))

@@ -4,15 +4,15 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// The command that runs the daemon. `truce mount` executes its own program as this command, after it has opened and checked
-/// everything.
+/// The subcommand that is the daemon. After `truce mount` has opened and checked everything, it executes its own
+/// program with this subcommand.
 struct ServeCommand: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "serve", abstract: "The daemon behind 'truce mount'.", shouldDisplay: false)
     }
 
-    /// The descriptor numbers at which `truce mount` passes on what it has opened.
+    /// The numbers of the descriptors that `truce mount` has opened and passes to the daemon.
     static let (sourceNumber, lockNumber, readinessNumber): (CInt, CInt, CInt) = (3, 4, 5)
 
     @Option(name: .customShort("o"))
@@ -50,10 +50,10 @@ struct ServeCommand: ParsableCommand {
     }
 }
 
-/// Reports to `truce mount`, which started the daemon, whether the daemon is ready.
+/// The pipe by which the daemon reports to `truce mount` whether it is ready. `truce mount` has started the daemon.
 final class ReadinessPipe: Sendable {
     private let pipe: OwnedDescriptor
-    /// `/dev/null`, opened before the mount, because the mount may cover `/dev`.
+    /// A descriptor of `/dev/null`, opened before the mount is made, because the mount may cover `/dev`.
     private let nothing: OwnedDescriptor
 
     init(_ pipe: consuming OwnedDescriptor) throws(CommandFailure) {
@@ -66,9 +66,9 @@ final class ReadinessPipe: Sendable {
         }
     }
 
-    /// Reports success by one zero byte, and detaches the daemon from the terminal.
+    /// Reports that the daemon is ready, by a single zero byte. Then detaches the daemon from the terminal.
     ///
-    /// Throws if the pipe has no reader: the user has interrupted `truce mount`, and no longer wants the mount.
+    /// Throws if no process reads the pipe: the user has then interrupted `truce mount`.
     func announce() throws {
         guard isHeard else {
             throw CommandFailure(.failed, "the program that asked for this mount has ended")
@@ -79,7 +79,7 @@ final class ReadinessPipe: Sendable {
         }
     }
 
-    /// Whether the pipe still has a reader.
+    /// Whether `truce mount` still reads the pipe.
     private var isHeard: Bool {
         var status = stat()
         guard fstat(pipe.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return false }
@@ -87,7 +87,7 @@ final class ReadinessPipe: Sendable {
         return poll(&event, 1, 0) == 1 && event.revents & Int16(POLLERR) == 0
     }
 
-    /// Sends an exit code and a message; returns false if the pipe has no reader any more.
+    /// Sends an exit code and a message. Returns false if `truce mount` no longer reads the pipe.
     func report(_ failure: CommandFailure) -> Bool {
         guard isHeard else { return false }
         LineOutput.writeExactly(

@@ -2,17 +2,19 @@
 import ControlClient
 import LinuxSystem
 
-/// The locks of a source and of its store. The daemon that holds these locks serves the source.
+/// The locks of a source and of its store. Only the daemon that holds these locks serves the source.
 ///
-/// A daemon holds the locks until its process ends, a moment after its mount is gone. So the daemon of a new mount waits for
-/// the locks. If a mount of the source is still visible, the new daemon fails at once, because that mount stays.
+/// A daemon holds the locks until its process ends, which is shortly after the end of its mount. So the daemon of a new
+/// mount waits a little for the locks. If a mount of the source is still visible, the new daemon does not wait but
+/// fails, because that mount will not end by itself.
 struct SourceLock {
-    /// The time that a new daemon waits, for both locks together.
+    /// How long a new daemon waits for both locks in all.
     static let timeout = Duration.seconds(2)
 
     private enum Outcome {
         case taken
-        /// Another user's process holds the lock but serves no mount. It must not prevent a mount.
+        /// Another user's process holds the lock but serves no mount. Such a process must not be able to prevent a
+        /// mount.
         case heldByForeignProcess(String)
         case refused
     }
@@ -28,11 +30,13 @@ struct SourceLock {
         mounts = VisibleMounts(of: source, at: path)
     }
 
-    /// Takes the lock of the source's root; throws a failure that names the process with the lock.
+    /// Takes the lock of the source's root. If another process holds it, throws a failure with a message about that
+    /// process.
     func acquire(root: borrowing OwnedDescriptor) throws(CommandFailure) {
         let outcome: Outcome
         do throws(Errno) { outcome = try tryAcquire(root) } catch {
-            // Some file systems have no locks. Then only the mount table shows whether a second daemon serves the source.
+            // Some file systems have no locks. The mount table is then the only sign that a second daemon serves the
+            // source.
             return log.write("the source cannot be locked: \(error)")
         }
         switch outcome {
@@ -57,7 +61,7 @@ struct SourceLock {
         return wait(for: root) ? .taken : .refused
     }
 
-    /// Takes the lock of the store; returns false if another process still holds the lock when the time ends.
+    /// Takes the lock of the store. Returns false if another process still holds the lock after the time limit.
     func acquire(store file: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         try file.tryLock() || wait(for: file)
     }

@@ -2,15 +2,16 @@
 import ControlClient
 import LinuxSystem
 
-/// The mounts in the caller's mount namespace that show a source.
+/// The mounts that show a source and that are in the caller's mount namespace.
 ///
-/// Directories are compared by device and inode, because another directory may have the former path of the source now. But the
-/// mount table contains only paths. So a mount is not found if its source was renamed since the mount was made.
+/// Directories are compared by device and inode, because the source's former path may lead to another directory now.
+/// But the mount table contains only paths. So if the source was renamed after a mount of it was made, that mount is
+/// not found.
 struct VisibleMounts: Sendable {
     private let path: [UInt8]
     private let identity: Identity?
 
-    /// The device and inode of a directory, which identify it.
+    /// The device and inode number of a directory. Two paths lead to the same directory if these are equal.
     private struct Identity: Hashable, Sendable {
         let device: UInt64
         let inode: UInt64
@@ -26,9 +27,9 @@ struct VisibleMounts: Sendable {
         do throws(Errno) { identity = try Identity(of: source) } catch { identity = nil }
     }
 
-    /// Returns the first living mount of the source that one of `users` made.
+    /// Returns the first mount of the source that one of `users` has made and that is not dead.
     ///
-    /// Mounts of other users are ignored, because those users can put any source in the mount table.
+    /// Mounts of other users do not count, because any user can make a mount that pretends to show any source.
     func first(by users: Set<UInt32>) -> MountEntry? {
         let table: MountTable
         do throws(CommandFailure) { table = try MountFinder.table() } catch { return nil }
@@ -41,8 +42,8 @@ struct VisibleMounts: Sendable {
         return found
     }
 
-    /// Whether a mount shows the source. For an in-place mount only the path is compared, because its path leads to the mount
-    /// itself.
+    /// Whether a mount shows the source. For an in-place mount, only the path is compared: the path leads to the mount,
+    /// and no longer to the source below it.
     private func shows(_ mount: MountEntry) -> Bool {
         guard let identity, mount.source != mount.mountpoint else { return mount.source == path }
         do throws(Errno) {

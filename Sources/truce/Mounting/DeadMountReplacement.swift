@@ -3,14 +3,14 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// Replaces dead mounts. A killed daemon leaves a dead mount behind: every call at its path fails.
+/// Replaces dead mounts. A dead mount remains when a daemon is killed: every call on a path in it fails.
 enum DeadMountReplacement {
-    /// The maximum number of dead mounts at one path that are removed.
+    /// The most dead mounts that are removed at the same path, where they can lie on top of each other.
     private static let mostStacked = 16
 
-    /// Returns the path of an argument without symbolic links.
+    /// Returns the path of an argument, with symbolic links replaced by their targets.
     ///
-    /// The path is not printable text: it may contain control characters.
+    /// The path may contain control characters, so it must not be printed as it is.
     static func path(of argument: String) throws(CommandFailure) -> String {
         let resolved = try resolve(argument)
         let path = String(decoding: resolved, as: UTF8.self)
@@ -32,7 +32,8 @@ enum DeadMountReplacement {
         }
     }
 
-    /// Removes the caller's dead mounts at a path without symbolic links, and prints a line for each.
+    /// Removes the caller's dead mounts at a path, and prints a line for each. The path must not contain symbolic
+    /// links.
     static func removeAll(at path: [UInt8]) throws(CommandFailure) {
         for _ in 0..<mostStacked {
             guard try isDead(path) else { return }
@@ -41,7 +42,7 @@ enum DeadMountReplacement {
         throw CommandFailure(.failed, "'\(path.printable)' is covered by too many dead mounts")
     }
 
-    /// Returns whether the mount at a path is dead; fails if the mount does not answer within 5 s.
+    /// Returns whether the mount at a path is dead. Fails if the mount gives no answer within 5 s.
     static func isDead(_ path: [UInt8]) throws(CommandFailure) -> Bool {
         let table = try MountFinder.table()
         guard let answer = BoundedWait.result(of: { DeadMountProbe.isDead(path, in: table) }) else {
@@ -50,10 +51,10 @@ enum DeadMountReplacement {
         return answer
     }
 
-    /// Opens the directory below a dead mount that can stay until the new mount is in its place.
+    /// Opens the directory below a dead mount. The dead mount then stays until the new mount replaces it.
     ///
-    /// Returns nil if there is no dead mount, or if the dead mount must be removed first. It must be removed first for users
-    /// other than root, on file systems without file handles, and where mounts are stacked.
+    /// Returns nil if there is no dead mount, or if the dead mount cannot stay that long. It cannot for users other
+    /// than root, on file systems without file handles, and where several mounts lie on top of each other.
     static func openCovered(by argument: String) throws(CommandFailure) -> OwnedDescriptor? {
         guard geteuid() == 0, try isReplaceable(at: argument) else { return nil }
         let (table, typed) = (try MountFinder.table(), Array(try RawArgument.text(of: argument).utf8))
@@ -72,25 +73,26 @@ enum DeadMountReplacement {
         do throws(Errno) {
             return try ResolvedPath.bytes(of: one) == ResolvedPath.bytes(of: other)
         } catch {
-            // An error is not reported here, because the code that opens the two paths reports it.
+            // The error is not reported here. The code that opens the two paths later reports it.
             return one == other
         }
     }
 
-    /// Returns whether a dead mount at the argument's path must be replaced; fails if the dead mount belongs to another user.
+    /// Returns whether there is a dead mount at the argument's path. Fails if the dead mount belongs to another user.
     static func isReplaceable(at argument: String) throws(CommandFailure) -> Bool {
         try isReplaceable(try resolve(argument))
     }
 
-    /// Returns whether a dead mount at a path without symbolic links must be replaced; fails if it belongs to another user.
+    /// Returns whether there is a dead mount at a path without symbolic links. Fails if the dead mount belongs to
+    /// another user.
     static func isReplaceable(_ path: [UInt8]) throws(CommandFailure) -> Bool {
         guard try isDead(path) else { return false }
         try checkOwner(of: path)
         return true
     }
 
-    /// Fails if the dead mount at the path shows another directory. An in-place mount would then show the directory below the
-    /// dead mount.
+    /// Fails if the dead mount at the path shows a source at another path. An in-place mount would replace it, but
+    /// would show the directory below it.
     static func checkIsInPlace(at argument: String) throws(CommandFailure) {
         let path = try resolve(argument)
         let mount = try MountFinder.table().top(at: path)
@@ -120,7 +122,8 @@ enum DeadMountReplacement {
         let inside = try mounts(inOneAt: path)
         do {
             if geteuid() == 0 {
-                // Root removes the mount by its open root, because another process may rename a parent directory meanwhile.
+                // Root removes the mount by a descriptor of its root and not by its path, because another process may
+                // rename a directory on the path.
                 try DeadMountRoot(at: path, in: MountFinder.table())?.detach()
             } else {
                 try MountDetachment.detachAsUser(path, lazily: true)
@@ -132,13 +135,14 @@ enum DeadMountReplacement {
         say(String(decoding: path, as: UTF8.self), with: inside)
     }
 
-    /// Returns the mounts inside a dead mount. They disappear with the dead mount.
+    /// Returns the mounts inside a dead mount. When the dead mount is removed, they disappear as well.
     static func mounts(inOneAt path: [UInt8]) throws(CommandFailure) -> [MountEntry] {
         let table = try MountFinder.table()
         return table.top(at: path).map { table.mounts(in: $0.id) } ?? []
     }
 
-    /// Returns the mounts inside the dead mount that a new mount replaces; none if it replaces no dead mount.
+    /// Returns the mounts inside the dead mount that the new mount replaces. Returns none if the new mount replaces no
+    /// dead mount.
     static func mounts(inOneReplacedBy target: MountPlan.Target) throws(CommandFailure) -> [MountEntry] {
         target.replacesDeadMount ? try mounts(inOneAt: Array(target.mountpoint.utf8)) : []
     }

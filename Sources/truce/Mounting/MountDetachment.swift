@@ -3,13 +3,13 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// Removes mounts: root uses the system call, any other user runs `fusermount3`.
+/// Removes mounts. For root, this is a system call; for other users, the program `fusermount3` does it.
 enum MountDetachment {
     /// The reason why a mount could not be removed.
     enum Obstacle: Error {
         case busy
         case notAllowed
-        /// Another process has removed the mount, or has renamed a parent directory at every attempt.
+        /// Another process has removed the mount, or has renamed a directory on its path during every attempt.
         case moved
         case other(String)
     }
@@ -27,18 +27,19 @@ enum MountDetachment {
         }
     }
 
-    /// Returns the path of a mount inside this mount. An inner mount keeps this mount busy even if no process uses it.
+    /// Returns the mountpoint of a mount inside this mount. Such an inner mount keeps this mount busy even if no
+    /// process uses either.
     private static func mountpoint(inside mount: MountEntry) -> [UInt8]? {
         do throws(CommandFailure) {
             return try MountFinder.table().entries.first { $0.parent == mount.id }?.mountpoint
         } catch {
-            // Without the mount table, the error message names only the processes that use the mount.
+            // The mount table cannot be read. The error message then lists only the processes that use the mount.
             return nil
         }
     }
 
-    /// Removes exactly this mount, even if it has moved: a user may have renamed a parent directory, and another mount may have
-    /// the old path.
+    /// Removes exactly this mount, whatever its path is now. A user may have renamed a directory on the path, and
+    /// another mount may have got the old path.
     private static func detachAsRoot(_ mount: MountEntry, lazily: Bool) throws(Obstacle) {
         do throws(Errno) {
             if lazily {
@@ -57,7 +58,7 @@ enum MountDetachment {
         }
     }
 
-    /// Removes a mount by its path. `fusermount3` uses the user's rights, so it removes only the user's own mounts.
+    /// Removes the mount at a path. `fusermount3` checks the user's rights, so it removes only the user's own mounts.
     static func detachAsUser(_ mountpoint: [UInt8], lazily: Bool) throws(Obstacle) {
         guard let program = Fusermount.path else { throw .other(Fusermount.absence) }
         let (code, text): (Int32, String)
@@ -74,7 +75,7 @@ enum MountDetachment {
     }
 }
 
-/// The set-user-ID program `fusermount3`, by which libfuse mounts for users other than root.
+/// The program `fusermount3`, which runs with root's rights. By it, users other than root mount and unmount.
 enum Fusermount {
     static let absence = "fusermount3 is missing; install the package fuse3, or mount as root"
 
@@ -84,7 +85,7 @@ enum Fusermount {
         return places.map { $0 + "/fusermount3" }.first { access($0, X_OK) == 0 }
     }
 
-    /// Runs `fusermount3` in the C locale, because only the text of its error message shows why it failed.
+    /// Runs `fusermount3` with English messages (the C locale). Only the text of its message shows why it failed.
     static func run(_ program: String, _ arguments: [[UInt8]]) throws(Errno) -> (Int32, String) {
         var spawner = ProcessSpawner(
             program, arguments: [Array("fusermount3".utf8)] + arguments, environment: ["LC_ALL=C"])

@@ -3,11 +3,12 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// The `mount` command under the names that mount(8) looks for. The command line differs, but the mount is the same.
+/// The `truce mount` command under the names by which mount(8) runs it. The command line differs, but the resulting
+/// mount is the same.
 enum MountHelper {
     private static let names: Set<String> = ["mount.truce", "mount.fuse.truce"]
 
-    /// Returns the arguments if mount(8) or mount.fuse3(8) runs this program; nil if a user runs it.
+    /// Returns the arguments, if mount(8) or mount.fuse3(8) has started this program. Returns nil if a user has.
     static func arguments(of line: [String], subcommands: Set<String>) -> [String]? {
         guard let name = line.first.map(lastPart) else { return nil }
         let arguments = Array(line.dropFirst())
@@ -15,8 +16,8 @@ enum MountHelper {
         return isCalledByMountFuse(arguments, subcommands) ? arguments : nil
     }
 
-    /// Returns whether mount.fuse3(8) runs this program. It runs `truce SOURCE DIR -o OPTIONS` by a shell, with absolute paths
-    /// if they exist.
+    /// Returns whether mount.fuse3(8) has started this program. It does so by a shell, with the arguments `SOURCE DIR
+    /// -o OPTIONS`. `SOURCE` and `DIR` are absolute paths if they exist.
     private static func isCalledByMountFuse(_ arguments: [String], _ subcommands: Set<String>) -> Bool {
         arguments.count == 4 && arguments[2] == "-o" && arguments[1].hasPrefix("/")
             && (arguments[0].hasPrefix("/") || arguments[0] == "none") && !subcommands.contains(arguments[0])
@@ -44,8 +45,8 @@ enum MountHelper {
     }
 
     private static func mount(_ line: MountHelperArguments) throws {
-        // This check comes first. mount.fuse3(8) has already made a mount that no daemon serves, so each call at its path would
-        // wait.
+        // With this option, mount.fuse3(8) has already made a mount, and no daemon serves it. Each call on its path
+        // would wait, so this is checked before anything else.
         guard !line.directory.hasPrefix("/dev/fd/") else {
             throw CommandFailure(
                 .usage,
@@ -53,8 +54,8 @@ enum MountHelper {
                     + "has mounted already, and mount without it")
         }
         let options = try MountOptions(parsing: line.options, ignoringUnknown: line.isSloppy)
-        // The mount namespace is changed before the first thread starts, because a process with two threads cannot change its
-        // namespace.
+        // A process with two threads cannot change its mount namespace. So the namespace is changed before the second
+        // thread starts.
         if let namespace = line.namespace { try enter(namespace) }
         // In fstab(5), the source `none` means an in-place mount.
         let (source, directory) =
@@ -68,8 +69,8 @@ enum MountHelper {
             }
             if let dead { return say("a dead mount at '\(dead)' would be removed", if: line.isVerbose) }
         }
-        // If `mount -a` runs a second time, mount(8) itself finds a mount with a named source. For an in-place mount this check
-        // finds it.
+        // When `mount -a` runs a second time, mount(8) itself leaves out what is already mounted, but not in-place
+        // mounts. They are left out here.
         if directory == nil, try isMounted(line.directory) {
             return say("'\(line.directory)' is mounted in place already", if: line.isVerbose)
         }

@@ -8,13 +8,14 @@ package struct MountHelperArguments: Hashable, Sendable {
     package var source = ""
     package var directory = ""
     package var options: [String] = []
-    /// Whether `-f` is given: check everything, but mount nothing.
+    /// Whether the option `-f` was given: check everything, but make no mount.
     package var isFake = false
-    /// Whether `-s` is given: ignore unknown options.
+    /// Whether the option `-s` was given: ignore unknown options.
     package var isSloppy = false
     package var isVerbose = false
     package var wantsHelp = false
-    /// The mount namespace of `-N`: a process ID, or the path of a file that stands for the namespace.
+    /// The value of the option `-N`, a mount namespace: a process ID, or the path of a file that stands for the
+    /// namespace.
     package var namespace: String?
 
     package static let usage = "SOURCE DIR [-sfnvh] [-N namespace] [-o options] [-t fuse.truce]"
@@ -40,7 +41,8 @@ package struct MountHelperArguments: Hashable, Sendable {
         (source, directory) = (paths[0], paths[1])
     }
 
-    /// Parses a word of flags. The value of the last flag is the rest of the word, or else the next word.
+    /// Parses an argument with one or more flags. If the last flag needs a value, the value is the rest of this
+    /// argument, or else the next argument.
     private mutating func take(
         _ word: Substring, followedBy rest: inout ArraySlice<String>
     ) throws(CommandFailure) {
@@ -49,7 +51,8 @@ package struct MountHelperArguments: Hashable, Sendable {
             switch letter {
             case "s": isSloppy = true
             case "f": isFake = true
-            // The flag has no effect, because the kernel has the only mount table.
+            // The flag `-n` asks not to write `/etc/mtab`. It has no effect, because there is only the kernel's mount
+            // table.
             case "n": break
             case "v": isVerbose = true
             case "h": wantsHelp = true
@@ -75,7 +78,7 @@ package struct MountHelperArguments: Hashable, Sendable {
     }
 }
 
-/// The exit codes that mount(8) expects of a helper; mount(8) may add several of them.
+/// The exit codes that mount(8) expects. Their values can be added, if several of them apply.
 package enum MountHelperStatus: Int32, Sendable {
     case done = 0
     case wrongCall = 1

@@ -17,9 +17,10 @@ package struct MountOptions: Hashable, Sendable {
 
     package init() {}
 
-    /// Parses the values of all `-o`, each a list separated by commas. If two words set the same option, the last word counts.
+    /// Parses the values of all options `-o`. Each value is a list of words, separated by commas. If two words set the
+    /// same mount option, the last word counts.
     ///
-    /// An unknown word is an error that names the word, or is left out if `ignoringUnknown` is true.
+    /// An unknown word is an error, or is ignored if `ignoringUnknown` is true.
     package init(parsing lists: [String], ignoringUnknown: Bool = false) throws(CommandFailure) {
         for word in lists.flatMap({ $0.split(separator: ",") }) {
             if ignoringUnknown, !Self.isKnown(String(word)) { continue }
@@ -27,8 +28,8 @@ package struct MountOptions: Hashable, Sendable {
         }
     }
 
-    /// Splits a word such as `-owait=5s` into `-o` and `wait=5s`. Mount tools accept the joined form, but ArgumentParser does
-    /// not.
+    /// Splits each argument such as `-owait=5s` into `-o` and `wait=5s`. Other mount tools accept the joined form, but
+    /// ArgumentParser does not.
     package static func separatingJoined(_ arguments: [String]) -> [String] {
         guard arguments.first == "mount" else { return arguments }
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
@@ -48,7 +49,7 @@ package struct MountOptions: Hashable, Sendable {
         return words
     }
 
-    // The property is computed, not stored, because key paths are not Sendable.
+    // This is a computed property: a stored static property would need Sendable values, and key paths are not Sendable.
     private static var durations: [(name: String, bound: WritableKeyPath<Bounds, TimeSpan>)] {
         [
             ("wait", \.wait), ("hold", \.hold), ("hold-aware", \.holdAware), ("idle", \.idle),

@@ -6,8 +6,9 @@ import LinuxSystem
 
 /// Checks that no two mounts would show the same files.
 ///
-/// The programs of two such mounts would not take turns with each other. Or a daemon would wait for claims in the other mount,
-/// or in its own mount. Only paths are compared, so an overlap by a bind mount is not found.
+/// If two mounts showed the same files, programs in one mount would not take turns with programs in the other. Also, a
+/// daemon might have to wait for claims in the other mount, or in its own. Only paths are compared, so an overlap
+/// because of a bind mount is not found.
 struct MountOverlap {
     private let target: MountPlan.Target
     private let table: MountTable
@@ -24,7 +25,7 @@ struct MountOverlap {
                 .failed, "'\(mountpoint.printable)' is inside '\(source.printable)', which it is to show")
         }
         try checkSocket(at: mountpoint)
-        // Mounts of other users are ignored, because those users can put any source in the mount table.
+        // Mounts of other users do not count, because any user can make a mount that pretends to show any source.
         for mount in table.entries where mount.isTruce && [0, geteuid()].contains(mount.user) {
             guard let sentence = overlap(of: source, at: mountpoint, with: mount), try isAlive(mount) else {
                 continue
@@ -33,7 +34,8 @@ struct MountOverlap {
         }
     }
 
-    /// Fails if the mount would cover the directory of the control sockets, which includes the mount's own socket.
+    /// Fails if the mount would cover the directory of the control sockets. The mount's own control socket would then
+    /// be unreachable.
     private func checkSocket(at mountpoint: [UInt8]) throws(CommandFailure) {
         let places = SocketDirectory.candidates(
             user: geteuid(), runtimeDirectory: truce.environmentVariable("XDG_RUNTIME_DIR"))
@@ -60,7 +62,7 @@ struct MountOverlap {
         }
     }
 
-    /// Whether a daemon serves the mount. A mount that another mount covers cannot be checked, and counts as dead.
+    /// Whether a daemon serves the mount. A mount that lies below another mount cannot be checked, and counts as dead.
     private func isAlive(_ mount: MountEntry) throws(CommandFailure) -> Bool {
         guard table.top(at: mount.mountpoint) == mount else { return false }
         return try !DeadMountReplacement.isDead(mount.mountpoint)
@@ -68,7 +70,7 @@ struct MountOverlap {
 }
 
 extension [UInt8] {
-    /// Whether an absolute path lies below another path; false if the two paths are equal.
+    /// Whether this absolute path is below another path. False if the two paths are equal.
     fileprivate func lies(inside directory: [UInt8]) -> Bool {
         isPath(atOrBelow: directory) && self != directory
     }

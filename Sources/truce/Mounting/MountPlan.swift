@@ -5,7 +5,7 @@ import FilesystemServer
 import Glibc
 import LinuxSystem
 
-/// A checked mount: everything that can be checked and corrected before the daemon starts.
+/// A mount that was checked: everything is known to be right that can be checked before the daemon starts.
 struct MountPlan: ~Copyable {
     /// The source, mountpoint and options of a mount.
     struct Target: Hashable, Sendable {
@@ -19,9 +19,10 @@ struct MountPlan: ~Copyable {
     }
 
     let target: Target
-    /// An `O_PATH` descriptor of the source, opened before the mount, which may cover the source.
+    /// An `O_PATH` descriptor of the source. It is opened before the mount is made, because the mount may cover the
+    /// source.
     let source: OwnedDescriptor
-    /// A second descriptor of the source, which can be locked.
+    /// A second descriptor of the source. Unlike the first, it can be locked.
     let lock: OwnedDescriptor
 
     init(source: String, mountpoint: String?, options: MountOptions) throws(CommandFailure) {
@@ -51,7 +52,7 @@ struct MountPlan: ~Copyable {
         self.target = target
     }
 
-    /// Checks a mount. If the paths do not answer within 10 s, the process ends with exit code `code`.
+    /// Checks a mount. If the paths give no answer within 10 s, the process ends with exit code `code`.
     static func make(
         source: String, mountpoint: String?, options: MountOptions,
         exitCode code: Int32 = ExitStatus.timedOut.rawValue
@@ -62,9 +63,9 @@ struct MountPlan: ~Copyable {
         }
     }
 
-    /// Removes the dead mounts at the paths of the source and the mountpoint.
+    /// Removes the dead mounts at the source and at the mountpoint.
     ///
-    /// All checks that are possible come before the removal, so that a refused mount leaves the dead mounts in place.
+    /// First, everything is checked that can be checked. If the mount is refused, the dead mounts are not removed.
     private static func removeDeadMounts(of target: Target) throws(CommandFailure) {
         var dead: [String] = []
         if !target.replacesDeadMount, try DeadMountReplacement.isReplaceable(Array(target.mountpoint.utf8)) {
@@ -125,15 +126,15 @@ struct MountPlan: ~Copyable {
         do throws(CommandFailure) {
             who = " by pid \(try DaemonClient.pid(of: mount))"
         } catch {
-            // The mount exists although its daemon does not answer.
+            // The existing mount's daemon does not answer, so the message contains that instead of a process ID.
             who = " (\(error.message))"
         }
         throw CommandFailure(.failed, "'\(mountpoint.printable)' is already mounted by truce\(who)")
     }
 
     private static func openDirectory(_ path: String) throws(CommandFailure) -> OwnedDescriptor {
-        // The path has no symbolic links any more. If a symbolic link is there now, it leads to a directory that was not
-        // checked.
+        // The symbolic links in this path were already replaced. If there is a symbolic link now, it is new, and leads
+        // to a directory that was not checked.
         do throws(Errno) { return try OwnedDescriptor.openResolved(Array(path.utf8)) } catch {
             throw describe(error, path)
         }
@@ -166,7 +167,8 @@ struct MountPlan: ~Copyable {
 }
 
 extension MountPlan.Target {
-    /// Takes over the restrictions of the mount below. For users other than root, fusermount3 always sets nosuid and nodev.
+    /// Adds the restrictions of the mount on which the source lies. For users other than root, fusermount3 always adds
+    /// nosuid and nodev.
     fileprivate mutating func inherit(from below: MountEntry?) throws(CommandFailure) {
         guard let below else { return }
         guard !below.isTruce else {

@@ -27,8 +27,8 @@ struct UnmountCommand: ParsableCommand {
 
     private func findMount() throws(CommandFailure) -> MountEntry {
         var path = try RawArgument.bytes(of: directory)
-        // The slash at the end is removed. With it the kernel would ask the mount whether the path is a directory, and perhaps
-        // wait for ever.
+        // The slash at the end of the path is removed. With the slash, the kernel would ask the mount whether the path
+        // is a directory, and might wait for ever.
         while path.count > 1, path.last == UInt8(ascii: "/") { path.removeLast() }
         let resolved: [UInt8]
         do throws(Errno) {
@@ -49,8 +49,8 @@ struct UnmountCommand: ParsableCommand {
         )
     }
 
-    /// Returns the process of the daemon, and whether the daemon did not answer in time. The process is nil if there is no
-    /// answer.
+    /// Returns the daemon's process ID, or nil if the daemon gives no answer. `isSilent` is true if the answer did not
+    /// come in time.
     private static func daemon(of mount: MountEntry) -> (pid: Int32?, isSilent: Bool) {
         do throws(CommandFailure) {
             return (try DaemonClient.pid(of: mount), false)
@@ -59,10 +59,9 @@ struct UnmountCommand: ParsableCommand {
         }
     }
 
-    /// The time for which the command tries to unmount a busy mount that no process is seen to use.
+    /// If a mount is busy although no process seems to use it, the command tries to unmount it for this long.
     ///
-    /// A program that has just ended keeps the mount busy for a moment. Each look-up of a path in the mount also keeps the
-    /// mount busy.
+    /// A program that has just ended keeps the mount busy for a moment. So does each look-up of a path in the mount.
     private static let timeoutNanoseconds: UInt64 = 3_000_000_000
     private static let pauseMicroseconds: UInt32 = 20_000
 
@@ -93,7 +92,7 @@ struct UnmountCommand: ParsableCommand {
     ) -> CommandFailure {
         let place = mount.mountpoint.printable
         return switch obstacle {
-        // The request that the daemon does not answer may be the only reason why the mount is busy.
+        // The mount may be busy only because of the command's own request, which the daemon does not answer.
         case .busy where isSilent:
             CommandFailure(
                 .timedOut,
@@ -109,16 +108,16 @@ struct UnmountCommand: ParsableCommand {
     }
 }
 
-/// The daemon of a mount, for the end of which the command waits.
+/// The daemon of an unmounted mount. The command waits until this daemon ends.
 private struct Daemon: ~Copyable {
-    /// The time in which a daemon must write its last data and end.
+    /// How long the command waits for the daemon, which must write its last data before it ends.
     private static let timeoutMilliseconds: CInt = 10_000
     private static let lazyTimeoutMilliseconds: CInt = 2_000
 
     private let pid: Int32
     private let watch: OwnedDescriptor
 
-    /// Returns nil if no daemon runs, so that the command waits for nothing.
+    /// Returns nil if no daemon runs. The command then does not wait.
     static func watched(_ pid: Int32?) -> Daemon? {
         guard let pid else { return nil }
         do throws(Errno) {
@@ -128,9 +127,11 @@ private struct Daemon: ~Copyable {
         }
     }
 
-    /// Waits until the daemon ends. Until then the daemon holds the lock of the source, so that a new mount would be refused.
+    /// Waits until the daemon ends. The daemon holds the lock of the source until then, and a new mount of the source
+    /// would fail.
     func awaitEnd(of mount: MountEntry, lazily: Bool) throws(CommandFailure) {
-        // If the device is still in the mount table, the daemon still serves another mount of it, such as a bind mount.
+        // If the mount table still contains the device, the daemon does not end: the same file system is also mounted
+        // elsewhere, for example by a bind mount.
         let table = try MountFinder.table()
         guard !table.entries.contains(where: { $0.device == mount.device }) else { return }
         let timeout = lazily ? Self.lazyTimeoutMilliseconds : Self.timeoutMilliseconds
@@ -149,8 +150,8 @@ private struct Daemon: ~Copyable {
 
     private static let mostNamed = 4
 
-    /// Returns a text that names the processes that still use the unmounted file system, as far as the caller may see them; may
-    /// be empty.
+    /// Returns a text about the processes that still use the unmounted file system. The text is empty if the caller
+    /// sees no such process.
     private static func holders(of mount: MountEntry) -> String {
         let found = BoundedWait.result { () -> MountHolders? in
             do throws(Errno) { return try MountHolders(of: mount.device) } catch { return nil }
@@ -168,17 +169,17 @@ private struct Daemon: ~Copyable {
     }
 }
 
-/// A sentence that names the programs that keep a mount busy.
+/// The reason why a mount is busy, as a sentence about the programs that use it.
 private struct BusyReport {
     private static let mostNamed = 8
 
     let text: String
-    /// Whether a program uses the mount, or the search for such programs failed.
+    /// Whether a program uses the mount. Also true if the search for such programs failed.
     let mayHaveUsers: Bool
 
     init(of mount: MountEntry) {
-        // The search has a time limit. The memory map of a process that waits in a silent mount may not be readable until the
-        // wait ends.
+        // The search has a time limit. It reads the memory maps of processes, and that read may wait for a process that
+        // waits for a mount that does not answer.
         let found = BoundedWait.result { () -> Result<ProcessScan, Errno> in
             do throws(Errno) { return .success(try ProcessScan(usersOf: mount)) } catch {
                 return .failure(error)

@@ -6,7 +6,7 @@ import VersionStore
 extension StoreLimits {
     static let optionNames = ["keep-room", "keep-share", "keep-age", "keep-certain", "keep-versions"]
 
-    /// The limits as words for `-o`.
+    /// The limits as words for the option `-o`.
     var words: [String] {
         [
             "keep-room=\(room)", "keep-share=\(share)%", "keep-age=\(age.milliseconds)ms",
@@ -14,7 +14,7 @@ extension StoreLimits {
         ]
     }
 
-    /// Sets a limit from one of the options. Throws the values that the option allows if `value` is wrong.
+    /// Sets the limit with this name. If `value` is wrong, throws an error with the values that are allowed.
     mutating func apply(_ name: String, _ value: String) throws(WrongValue) {
         switch name {
         case "keep-room": room = try Self.bytes(value)

@@ -5,17 +5,18 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// A command that `truce present` runs because of a message from the daemon.
+/// A command that `truce present` runs when a message comes from the daemon.
 struct HookInvocation {
     enum Kind { case relinquishment, otherRequest, event }
 
     let command: String
-    /// The last part of the message's method, such as `save`.
+    /// The last part of the name of the message's method, such as `save`.
     let message: String
     let kind: Kind
-    /// The ID of the question that the command answers. Nil if the message needs no answer, or if the answer was already sent.
+    /// The ID of the question that this command answers. Nil if the message is no question, or if the answer was
+    /// already sent.
     private(set) var id: MessageID?
-    /// The moment by which the answer must be sent, on the monotonic clock in nanoseconds; nil if no answer is needed.
+    /// The latest time for the answer, on the monotonic clock in nanoseconds. Nil if no answer is needed.
     private(set) var deadline: UInt64?
     let variables: [(name: String, value: [UInt8]?)]
 
@@ -46,8 +47,8 @@ struct HookInvocation {
         kind = .event
     }
 
-    /// Creates the call of a command that checks whether the file has unsaved changes. The command gets no message of the
-    /// daemon.
+    /// Makes the invocation of the command that checks whether the file has unsaved changes. No message of the daemon
+    /// is the reason for this command.
     init(asking command: String, of mounted: MountedPath, until deadline: UInt64) {
         message = "unsaved"
         variables =
@@ -61,17 +62,18 @@ struct HookInvocation {
     var isForEvent: Bool { kind == .event }
     var isSave: Bool { message == PresenterRequest.save.rawValue }
 
-    /// If the question is to relinquish, returns its ID so that the caller answers at once. The command then has no deadline.
+    /// If the message is a question to relinquish, returns its ID, so that the caller can answer before the command
+    /// runs. The command then has no time limit.
     mutating func takeEarlyAnswer() -> MessageID? {
         guard kind == .relinquishment, let id else { return nil }
         (self.id, deadline) = (nil, nil)
         return id
     }
 
-    /// The variables that are always set or removed, whatever values they have in this process's environment.
+    /// The environment variables that this command must set for each message. Those without a value are removed.
     private static let names = ["TRUCE_PATH", "TRUCE_NEW_PATH", "TRUCE_SUBITEM", "TRUCE_NEW_SUBITEM"]
 
-    /// Returns a little less than the time that the server allows, because an answer exactly at the server's deadline is late.
+    /// Returns a time that is a little shorter than the server's limit. An answer exactly at the limit would be late.
     private static func timeout(_ milliseconds: UInt64) -> UInt64 {
         milliseconds - min(milliseconds / 10, 100)
     }
@@ -91,18 +93,18 @@ struct HookInvocation {
     }
 }
 
-/// A running command, with all processes of its group.
+/// A running command, with the processes that it has started (its process group).
 final class HookProcess {
-    /// The time that a command has to end after SIGTERM, before it is killed.
+    /// The time between SIGTERM and SIGKILL for a command that must end.
     private static let graceNanoseconds: UInt64 = 1_000_000_000
 
     let invocation: HookInvocation
     private let pid: Int32
     private let watch: OwnedDescriptor
-    /// The moment at which the command's process group is killed; nil unless the command was sent SIGTERM.
+    /// The time at which the command's process group is killed. Nil if the command was not sent SIGTERM.
     private var end: UInt64?
 
-    /// Starts the command by `/bin/sh`, as the leader of a process group. The command's standard input is `/dev/null`.
+    /// Starts the command by `/bin/sh`, in a process group of its own. The command's standard input is `/dev/null`.
     init(_ invocation: HookInvocation, outputTo output: CInt) throws(Errno) {
         let nothing = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open("/dev/null", O_RDONLY | O_CLOEXEC) })
@@ -118,13 +120,13 @@ final class HookProcess {
         self.invocation = invocation
     }
 
-    /// A descriptor that becomes readable when the command ends by itself; nil after the command was sent SIGTERM.
+    /// A descriptor that becomes readable when the command ends. Nil if the command was sent SIGTERM.
     var descriptor: CInt? { end == nil ? watch.rawValue : nil }
 
-    /// The moment of the next step: the command is killed, or its time to answer is over.
+    /// The time at which the command is killed. If it was not sent SIGTERM yet, the time by which it must answer.
     var nextDeadline: UInt64? { end ?? invocation.deadline }
 
-    /// Sends SIGTERM to the command and all of its process group.
+    /// Sends SIGTERM to the command's process group.
     func terminate() {
         kill(-pid, SIGTERM)
         end = MonotonicClock.nanoseconds + Self.graceNanoseconds
@@ -132,7 +134,7 @@ final class HookProcess {
 
     var isTerminated: Bool { end != nil }
 
-    /// Waits for a command that has ended by itself. Returns a description of its failure; nil if it succeeded.
+    /// Called when the command has ended by itself. Returns a description of its failure, or nil if it succeeded.
     func failure() throws(Errno) -> String? {
         switch try OtherProcess.waitForTermination(of: pid) {
         case .exited(0): nil
@@ -141,14 +143,14 @@ final class HookProcess {
         }
     }
 
-    /// Kills the rest of the process group, and then waits for the command. Before this wait, the kernel cannot reuse the
-    /// group's number.
+    /// Kills the process group, and only then waits for the command. After the wait, the kernel could give the group's
+    /// number to another group.
     func finish() throws(Errno) {
         kill(-pid, SIGKILL)
         _ = try OtherProcess.waitForTermination(of: pid)
     }
 
-    /// Sends SIGTERM to the command, waits until it ends or its time to end is over, and kills the rest of the group.
+    /// Sends SIGTERM to the command, and gives it a short time to end. Then kills what is left of the process group.
     func endNow() throws(Errno) {
         if !isTerminated { terminate() }
         _ = try Readiness.wait(for: [watch.rawValue], until: end)

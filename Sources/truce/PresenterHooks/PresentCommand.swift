@@ -99,7 +99,7 @@ struct PresentCommand: ParsableCommand {
     }
 }
 
-/// The commands that the user gave for the messages of the daemon.
+/// The commands that the user has given, each for a kind of message from the daemon.
 package struct PresenterHooks: Sendable {
     private var commands: [(message: PresenterMessages, command: String)] = []
 
@@ -109,7 +109,7 @@ package struct PresenterHooks: Sendable {
         if let command { commands.append((messages, command)) }
     }
 
-    /// The messages for which the user gave a command.
+    /// The kinds of messages for which the user has given a command.
     var messages: PresenterMessages { commands.reduce(into: []) { $0.formUnion($1.message) } }
 
     func command(for message: PresenterMessages) -> String? {

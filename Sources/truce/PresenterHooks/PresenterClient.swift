@@ -5,17 +5,17 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// A registered presenter that receives messages, runs commands for them, and answers.
+/// A registered presenter. It receives messages from the daemon, runs a command for each, and sends the answers.
 ///
-/// Commands run one at a time, in the order of the messages. So the command for a reacquire runs after the command for the
-/// relinquishment, and a save runs after the notice of an earlier move. If the time of a question ends before its command
-/// starts, the answer is an error, and the command does not run.
+/// Commands run one after the other, in the order of the messages. For example, the command for a reacquire runs only
+/// after the command for the relinquishment. If the time for an answer is over before the command starts, the answer is
+/// an error, and the command does not run.
 ///
-/// While the command for a notice runs, questions to relinquish are answered at once. That command may itself wait for the
-/// access that caused the question, and it makes claims for its own reads and writes. The commands for those questions run
-/// later, in their order.
+/// There is one exception. While the command for a notice runs, a question to relinquish is answered before its command
+/// runs. The command for the notice may itself be waiting for the access that caused the question. The command for the
+/// question runs later, in its turn.
 package final class PresenterClient {
-    /// The maximum number of commands that wait to run. At that number the client reads no more messages, and in the end the
+    /// The most commands that wait to run. When there are so many, the client reads no more messages, and at last the
     /// server closes the connection.
     private static let longestQueue = 1024
     private static let endingSignals = [SIGINT, SIGTERM, SIGHUP]
@@ -51,7 +51,7 @@ package final class PresenterClient {
         self.unsaved = unsaved.map { UnsavedWatch(command: $0, of: mounted) }
     }
 
-    /// Handles messages until a signal ends the program; fails if the connection ends first.
+    /// Handles messages until a signal asks the program to end. Throws if the connection ends before that.
     package func run() throws {
         do {
             while try step() {}
@@ -61,20 +61,20 @@ package final class PresenterClient {
             throw error
         }
         try unsaved?.end()
-        // After a presenter's removal the daemon takes its question as agreed. So the running command answers its question
-        // first.
+        // When a presenter is removed, the daemon takes an unanswered question as agreed. So the running command's
+        // answer is sent before the removal.
         if let ended = try endRunning() { try answer(ended.invocation, ended.failure) }
         let _: EmptyResult = try wire.call(.remove(RemoveParameters(presenter: presenter)))
     }
 
-    /// Ends the running command. Returns the command and its failure if its answer is still to be sent.
+    /// Ends the running command. Returns the command and its failure, unless its answer was already sent.
     ///
-    /// A command that answers a question is not interrupted in the middle of a save. It has the rest of its time, unless
-    /// another signal comes.
+    /// A command that answers a question may be in the middle of a save. So it may use the rest of its time, unless a
+    /// second signal comes.
     private func endRunning() throws -> (invocation: HookInvocation, failure: String?)? {
         guard let hook = running else { return nil }
         running = nil
-        // Reads the signal that caused this call, so that the wait below returns only for a further signal.
+        // Reads the signal that has ended the loop. Otherwise the next wait would return because of this signal.
         while signals.next() != nil {}
         if hook.invocation.id != nil, let watched = hook.descriptor {
             let ready = try Readiness.wait(for: [watched, signals.rawValue], until: hook.invocation.deadline)
@@ -85,9 +85,10 @@ package final class PresenterClient {
         return wasAnswered ? nil : (hook.invocation, "was ended, since 'truce present' was")
     }
 
-    /// Waits for the next event and handles it; returns false when a signal asks the program to end.
+    /// Waits for the next event and handles it. Returns false if a signal asks the program to end.
     private func step() throws -> Bool {
-        // The reply to the registration and the first messages may have arrived together.
+        // The reply to the registration may have come together with the first messages. So there may be messages to
+        // handle before the first wait.
         try takeMessages()
         try startNext()
         try answerRelinquishmentsEarly()
@@ -131,7 +132,7 @@ package final class PresenterClient {
         }
     }
 
-    /// Sends an answer. The client notices the end of the daemon when it sends an answer or when it reads a message.
+    /// Sends an answer. If the daemon has ended, throws the error that also a read of a message would throw.
     private func send(_ answer: AnswerMessage) throws {
         do {
             try wire.send(answer)
@@ -191,8 +192,8 @@ package final class PresenterClient {
         guard let hook = running else { return }
         running = nil
         let failure = try hook.failure()
-        // The daemon learns that the file is saved before other programs go on. The next `--unsaved` command finds later
-        // changes.
+        // The daemon is told that the file is saved before the other programs go on. If the file changes later, the
+        // next `--unsaved` command finds that.
         if hook.invocation.isSave, failure == nil, unsaved?.noteSaved() ?? false { try tellUnsaved(false) }
         try answer(hook.invocation, failure)
     }

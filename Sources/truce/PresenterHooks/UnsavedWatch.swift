@@ -19,9 +19,10 @@ struct UnsavedWatch {
     private let command: String
     private let mounted: MountedPath
     private var state = State.pausing(until: 0)
-    /// Whether the file has unsaved changes, as the daemon was last told.
+    /// The last state that was sent to the daemon: whether the file has unsaved changes.
     private var isUnsaved = false
-    /// Whether the file was saved after the command began. The command's result may then be older than the save.
+    /// Whether the file was saved while the command was running. The command's result may then be from before the save,
+    /// so it is not used.
     private var isOutdated = false
 
     init(command: String, of mounted: MountedPath) {
@@ -29,10 +30,10 @@ struct UnsavedWatch {
         self.mounted = mounted
     }
 
-    /// A descriptor that becomes readable when the running command has ended; nil if no command runs.
+    /// A descriptor that becomes readable when the running command ends. Nil if no command is running.
     var descriptor: CInt? { if case .asking(let process) = state { process.descriptor } else { nil } }
 
-    /// The moment of the next step: the next command starts, or the running command has used up its time.
+    /// The time at which the next command starts. If a command is running, the time at which it must have ended.
     var nextDeadline: UInt64? {
         switch state {
         case .pausing(let moment): moment
@@ -40,7 +41,7 @@ struct UnsavedWatch {
         }
     }
 
-    /// Starts the command if the pause of a second is over.
+    /// Starts the command, unless the pause of one second is still going on.
     mutating func ask() throws(Errno) {
         guard case .pausing(let moment) = state, moment <= MonotonicClock.nanoseconds else { return }
         let invocation = HookInvocation(
@@ -49,7 +50,8 @@ struct UnsavedWatch {
         state = .asking(try HookProcess(invocation, outputTo: STDERR_FILENO))
     }
 
-    /// Handles the end of the command. Returns whether the file has unsaved changes; nil if the daemon knows this already.
+    /// Called when the command has ended. Returns whether the file has unsaved changes, or nil if that is no news for
+    /// the daemon.
     mutating func takeChange() throws(Errno) -> Bool? {
         guard case .asking(let process) = state else { return nil }
         pause()
@@ -59,14 +61,15 @@ struct UnsavedWatch {
         return found
     }
 
-    /// Notes that the file was saved. Returns whether the daemon must be told, because it still counts the file as unsaved.
+    /// Notes that the file was saved. Returns whether the daemon must be told: true if the last state that it got was
+    /// unsaved.
     mutating func noteSaved() -> Bool {
         isOutdated = true
         defer { isUnsaved = false }
         return isUnsaved
     }
 
-    /// Ends a command that takes too long. Such a command has no result.
+    /// Ends the command if it takes too long. There is no result then.
     mutating func enforceDeadline(_ now: UInt64) throws(Errno) {
         guard case .asking(let process) = state, let moment = process.nextDeadline, moment <= now else {
             return
