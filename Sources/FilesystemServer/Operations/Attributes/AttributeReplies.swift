@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import FuseBridge
 
-/// Answers GETATTR, and decides how long the kernel may use attributes.
+/// Answers GETATTR requests, and decides how long the kernel may cache attributes.
 final class AttributeReplies: Sendable {
     private let context: MountContext
     private let shownAttributes: ShownAttributes
@@ -37,13 +37,14 @@ final class AttributeReplies: Sendable {
         shownAttributes.answerAttributes(of: id, valid: valid, reply: reply)
     }
 
-    /// Returns how long the kernel may cache the attributes of a node in an answer to a thread.
+    /// Returns how long the kernel may cache the attributes of a node that are sent to this thread.
     func validity(of node: Node, to thread: Int32) -> Validity {
         shownAttributes.cappedValidity(
             node, retries.validity(attributeValidity(of: node), to: thread, about: node.id))
     }
 
-    /// Returns how long the kernel may use the attributes of a node, by which it decides about access rights.
+    /// Returns how long the kernel may cache the attributes of a node. The kernel decides by them whether a user has
+    /// access.
     func attributeValidity(of node: Node) -> Validity {
         let valid = context.validity(of: node)
         guard context.configuration.isInPlace, context.configuration.allowOther,

@@ -5,27 +5,26 @@ import FuseBridge
 import LinuxSystem
 import VersionStore
 
-/// Makes a new claim for a handle that truncates its file, in two cases:
+/// Makes a new claim for a handle when it truncates its file. This is done in two cases:
 ///
 /// - The handle's claim was preempted before the handle had written anything.
-/// - The handle's claim was granted beside others because the handle only appends.
+/// - The handle's claim was granted beside other writers, because the handle only appends.
 ///
-/// A program that changes a file by a single handle reads, computes, truncates and writes. Readers that were let in
-/// between may finish for a moment. From then on no other claim is granted until the handle is closed. Writes without a
-/// truncation cannot be detected in time.
+/// Some programs read a file, compute, truncate the file and write it, all through one handle. Readers that were let in
+/// before the truncation may finish. After the truncation, no other claim is granted until the handle is closed.
 extension SetAttributes {
     func renewClaim(of handle: Handle, then change: AttributeChange, reply: consuming Reply) {
         let claim = engine.makeClaimID()
         let part = ClaimRequest.Part(
             handle.node.item, AccessTable.resizing(to: 0), at: places.place(of: handle.node))
-        // The new claim does not say that the handle only appends.
+        // After the truncation, the handle no longer counts as one that only appends.
         let request = ClaimRequest(
             claim, .handle, part, accessPattern: data.accessPattern(of: handle).subtracting(.appends))
         switch engine.claim(request, by: handle) {
         case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
         case .waiting:
-            // The kernel holds the file's lock for this request, so the wait is short. The request does not wait for
-            // another writer, because that writer needs the same lock.
+            // The kernel holds the file's lock during this request, so the wait must be short. A wait for another
+            // writer would be useless, because that writer needs the same lock.
             let isInVain = engine.isSuperseded(handle.currentClaim)
             engine.counters.parkedUnderLock.count()
             engine.journal.note(.parkedUnderLock, at: Engine.now, claim: claim, by: handle)
@@ -44,13 +43,13 @@ extension SetAttributes {
         }
     }
 
-    /// Returns which contents other programs lose if the file is truncated now.
+    /// Returns the contents that other programs would lose if the handle truncated the file now.
     private func loss(by handle: Handle, _ claim: ClaimID, _ grant: Grant) -> TruncationLoss {
-        // The contents that others wrote are still in the file, unless this handle has overwritten them.
+        // If this handle has written nothing, the file still has the contents that other programs wrote.
         let isUnchanged = handle.observeWriting() == .clean
         if !isUnchanged { cleanWriters.preserveProvisionalCopy(beside: handle) }
         let left = handle.takeProvisionalCopy()
-        // If only readers were let in before this claim, the contents are the handle's own.
+        // If only readers were let in before this claim, this handle's program wrote the contents itself.
         let isBehind = left != nil || !isUnchanged && engine.letsWritersPass(handle.currentClaim)
         if isBehind || cleanWriters.endangers(grant, by: claim) { return .contents(grant.preservationCause) }
         // Other programs that still have the file open only read it.
@@ -64,10 +63,10 @@ extension SetAttributes {
         let former = handle.currentClaim
         let loss = loss(by: handle, claim, grant)
         handle.renewClaim(as: claim)
-        // The file's times do not show the write yet.
+        // The truncation has not changed the file's times yet. So the handle is marked as one that has written.
         handle.markWritten()
         engine.end(former)
-        // If the handle was closed meanwhile, no close will end the new claim.
+        // If the handle was closed during the wait, no later close ends the new claim. So the claim ends here.
         if handles[handle.id] == nil { engine.end(claim) }
         cut(handle, change, loss, reply: reply)
     }
@@ -82,7 +81,7 @@ extension SetAttributes {
             let step = { [self] in
                 if let reply = parked.take() { apply(change, to: handle.node, through: handle, reply: reply) }
             }
-            // A larger size destroys no contents.
+            // A change to a larger size destroys no contents.
             if isGrowth(change, of: handle.node) { return step() }
             do throws(StoreError) {
                 try preserver.preserveContents(

@@ -3,8 +3,7 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Reads and changes extended attributes. They are those of the file in the source, except two that the daemon itself
-/// provides.
+/// Reads and changes extended attributes. Most are those of the file in the source. Two are provided by the daemon.
 final class ExtendedAttributes: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
@@ -31,7 +30,8 @@ final class ExtendedAttributes: Sendable {
         places = tree.places
     }
 
-    /// The attributes of the root of the mount with the paths of the control sockets. They are never stored.
+    /// The two attributes of the mount's root that contain the paths of the control sockets. They are not stored in any
+    /// file.
     private static let socketAttribute = "user.truce.socket"
     private static let ownerSocketAttribute = "user.truce.socket.owner"
     private static let accessList = "system.posix_acl_access"
@@ -66,8 +66,7 @@ final class ExtendedAttributes: Sendable {
         strcmp(name, socketAttribute) == 0 || strcmp(name, ownerSocketAttribute) == 0
     }
 
-    /// Returns the path of a control socket. Returns the owner's socket only to callers that can connect to it, because a
-    /// client connects to any path that it finds.
+    /// Returns the path of a control socket. A caller that cannot connect to the owner's socket does not get its path.
     private func socketPath(_ name: UnsafePointer<CChar>, for caller: Caller) -> String? {
         guard strcmp(name, Self.ownerSocketAttribute) == 0 else { return context.configuration.socketPath }
         return caller.user == 0 || caller.user == geteuid() ? context.configuration.ownerSocketPath : nil
@@ -105,8 +104,8 @@ final class ExtendedAttributes: Sendable {
         }
     }
 
-    /// Leaves out the names that only root may see. The kernel below would list them for all callers, because the daemon
-    /// makes the call.
+    /// Leaves out the names that only root may see. The daemon itself asks for the list, so the file system below does
+    /// not leave them out for other callers.
     private static func visible(_ names: [UInt8]) -> [UInt8] {
         let hidden = Array("trusted.".utf8)
         return names.split(separator: 0).filter { !$0.starts(with: hidden) }.flatMap { $0 + [0] }
@@ -140,8 +139,8 @@ final class ExtendedAttributes: Sendable {
     func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of id: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller
-        // The kernel removes this attribute before it truncates a file or changes the file's owner. The kernel retries
-        // both steps together only once.
+        // The kernel removes this attribute itself, before it truncates a file or changes the file's owner. Both steps
+        // together have only one retry.
         let isOwnStep = strcmp(name, "security.capability") == 0
         guard
             let reply = coordinator.retryIfRenamedOutOfBand(caller, fromFile: node, unless: isOwnStep, reply)
@@ -163,7 +162,8 @@ final class ExtendedAttributes: Sendable {
         }
     }
 
-    /// Throws unless the caller is root or the file's owner. The mark of a package affects all users of the file.
+    /// Throws an error unless the caller is root or the file's owner. The attribute that marks a package affects all
+    /// users of the directory.
     private func checkOwnership(of node: Node, _ caller: Caller) throws(Errno) {
         let owner = try node.descriptor().descriptor.status().user
         guard caller.user == 0 || caller.user == owner else { throw .notPermitted }

@@ -12,15 +12,15 @@ import Synchronization
 /// The thread that takes the request's reply answers the request.
 final class PendingStat: Claimant {
     let claim: ClaimID
-    /// The node that the kernel asks about. After the save, another node may be the document.
+    /// The node in the kernel's request. A save may give the document another node.
     let node: Node
     let item: ItemID
     let thread: Int32
     let party: Party
     let process: ProcessID
     let token: UInt
-    /// Whether the request follows the kernel's second lookup of the name. The kernel does not look the name up a third
-    /// time.
+    /// Whether the kernel has already looked up the name a second time for this request. It does not look the name up a
+    /// third time.
     let isRetry: Bool
     private let made = Engine.now
     private let reply = Mutex<Parked<Reply>?>(nil)
@@ -54,6 +54,6 @@ final class PendingStat: Claimant {
     }
 
     func identify() -> Party { party }
-    /// Never called: the claim ends at once when it is granted, so the daemon does not observe its holder.
+    /// Never called: the claim ends as soon as it is granted, so it has no holder to observe.
     func observe() -> Observation { .emptied }
 }

@@ -8,8 +8,8 @@ import VersionStore
 
 /// Changes the mode, owner, times and size of files.
 ///
-/// A change of size without a handle makes a claim of its own. A change of size through a handle is covered by the claim
-/// of the open.
+/// For a change of size by a path, a claim is made. A change of size through a handle needs none, because the handle
+/// has a claim.
 final class SetAttributes: Sendable {
     let context: MountContext
     let sourceWatch: SourceWatch
@@ -79,22 +79,23 @@ final class SetAttributes: Sendable {
         if engine.hasYieldedClean(claim) || cutsBesideOthers(handle) {
             return renewClaim(of: handle, then: change, reply: reply)
         }
-        // Some contents may have been written after this claim was granted, so they were not preserved then. A suspended
-        // writer has written them, or a writer that this claim preempted.
+        // After this claim was granted, a suspended or preempted writer may have written contents. They are not
+        // preserved yet.
         let isOverSomebody =
             engine.isSuperseded(claim)
             || cleanWriters.hasChangedSuspendedWriter(claim) { $0.observeWriting() != .clean }
         cut(handle, change, isOverSomebody ? .contents(.claim) : .nothing, reply: reply)
     }
 
-    /// Returns whether a handle was opened only to append, was granted beside other handles, and has no new claim yet.
+    /// Returns whether a handle was opened only to append, and so was granted beside other writers. Returns false if
+    /// its claim was renewed.
     private func cutsBesideOthers(_ handle: Handle) -> Bool {
         handle.onlyAppends && handle.node.isOpen(besides: 1) && !handle.isReclaimed
     }
 
-    /// Applies a change, sends the event to presenters, and answers.
+    /// Changes the attributes, sends the event to presenters, and answers the request.
     ///
-    /// If data was written through a handle, the event for it is sent when the handle is closed.
+    /// For a change of only the size through a handle, the event is sent when the handle is closed.
     func apply(
         _ change: AttributeChange, to node: Node, through handle: Handle? = nil, under claim: ClaimID? = nil,
         reply: consuming Reply
@@ -106,7 +107,8 @@ final class SetAttributes: Sendable {
             let descriptor = try node.descriptor()
             let caller = reply.caller
             if let size = change.size {
-                // A program may truncate a file that it has open to write, even if the file's mode has changed since.
+                // A program that has the file open to write may truncate it through its handle, whatever the file's
+                // mode is now.
                 if let file = try handle?.openFile() {
                     try file.file.truncateOpenFile(to: size)
                 } else {
@@ -121,8 +123,8 @@ final class SetAttributes: Sendable {
             if change.mode != nil || change.user != nil || change.group != nil {
                 try reopenDescriptors(of: node)
             }
-            // A chown(2) without a user and a group still updates the change time and clears set-user-ID. The kernel also
-            // sends such a request at the first write to a file with privileges.
+            // A chown(2) that changes neither user nor group still sets the file's change time, and removes
+            // set-user-ID. The kernel sends the same request at the first write to a file with privileges.
             if change.isEmpty { try data.stripPrivileges(of: node, touchedBy: caller) }
             if change.user != nil || change.group != nil || change.isEmpty {
                 try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
@@ -156,25 +158,25 @@ final class SetAttributes: Sendable {
         }
     }
 
-    /// Notes at each writer of the file that the modification time is about to be set.
+    /// Called when a program is about to set the modification time of a file. Notes this in the handle of each writer
+    /// of the file.
     ///
-    /// Tools that preserve the times of a file set the former times after they have written to the file. These times
-    /// would hide the writes.
+    /// Some tools write to a file and then set its old times again. These times would hide the writes.
     private func noteWrites(to node: Node, before change: AttributeChange) {
         guard case .set(let time) = change.modified, node.isOpen else { return }
         for handle in handles.writers(on: node) { handle.noteTimeChange(time) }
     }
 
-    /// Opens the descriptors of the file's handles again, before the file's rights change.
+    /// Called before the file's rights change. Opens the descriptors of the file's handles again.
     ///
-    /// Open handles must stay usable after the change. A daemon without root's rights may then be unable to open the
-    /// file.
+    /// Open handles must stay usable after the change. But without root's rights, the daemon might then be unable to
+    /// open the file for them.
     func reopenDescriptors(of node: Node) throws(Errno) {
         guard geteuid() != 0, node.isOpen else { return }
         for handle in handles.all(on: node) { try handle.reopenDescriptor() }
     }
 
-    /// Drops the stored decision about passthrough, because the privileges of the file have changed.
+    /// Called when the privileges of a file have changed. Forgets whether passthrough is possible for the file.
     func reconsiderBypass(of node: Node) {
         node.setMayBypass(nil)
     }

@@ -3,12 +3,12 @@ package import Coordination
 import CoordinationEngine
 import Synchronization
 
-/// Remembers programs that call stat(2) for documents with unsaved changes (D168, D169).
+/// Remembers the programs that call stat(2) for documents with unsaved changes (D168, D169).
 ///
-/// It limits how long a program waits, and how often a session has a document saved. It also remembers the programs that
-/// got the attributes of a document without its unsaved changes.
+/// By it, the daemon limits how long such a program waits for a save, and how often the programs of a session cause a
+/// save. The daemon also remembers which programs got a document's attributes without the unsaved changes.
 package final class StatLedger: Sendable {
-    /// A command of a session, identified by a hash of its words: a prompt runs the same command again and again.
+    /// A command line in a session, as a hash of its words. A shell prompt may run the same command again and again.
     package struct Command: Hashable, Sendable {
         let session: Int32
         let words: UInt64
@@ -19,33 +19,34 @@ package final class StatLedger: Sendable {
         }
     }
 
-    /// The most time that a process waits within each ``window``.
+    /// How long a process waits for saves in all, within each ``window``.
     package static let patience = TimeSpan.seconds(1)
     package static let window = TimeSpan.seconds(2)
-    /// How long a program that got the size on the disk also reads the contents on the disk.
+    /// If a program got the size of the saved contents, it also reads the saved contents for this long.
     package static let tellingLasts = window
-    /// How long a save counts that a program's stat has caused. During this time, contents that the program would destroy
-    /// without having read them are preserved.
+    /// After a program's stat has caused a save, the daemon remembers this for so long. If the program destroys the
+    /// saved contents without having read them, they are preserved.
     package static let savingCounts = TimeSpan.seconds(60)
-    /// The most documents, and the most commands or processes of a document, that are remembered. Above this limit, all
-    /// entries are dropped.
+    /// The most documents that are remembered, and the most commands or processes for each document. If there are more,
+    /// all entries are dropped.
     fileprivate static let capacity = 4096
-    /// How long the retry of a thread is expected after ESTALE.
+    /// After ESTALE, the thread must send its request again within this time.
     private static let retryExpected = TimeSpan.seconds(1)
 
     private struct Record {
-        /// The time at which a stat of each command had the document saved.
+        /// For each command, the time at which its stat has caused a save of the document.
         var asked: [Command: Instant] = [:]
-        /// The time at which each process got the attributes without the unsaved changes.
+        /// For each process, the time at which it got the attributes without the unsaved changes.
         var told: [ProcessID: Instant] = [:]
-        /// The time at which the document was saved for each process that has not read the document since.
+        /// For each process, the time at which the document was saved because of its stat. An entry is removed when the
+        /// process reads the document.
         var saved: [ProcessID: Instant] = [:]
     }
 
     private struct State {
         var waits: [ProcessID: StatWaits] = [:]
         var records: [ItemID: Record] = [:]
-        /// The threads that were answered ESTALE, so that the kernel looks the name up again.
+        /// The threads that were answered ESTALE. The kernel is looking up the document's name for the second time.
         var retries: [Int32: (item: ItemID, until: Instant)] = [:]
         var isToBeTidied = false
     }
@@ -56,14 +57,16 @@ package final class StatLedger: Sendable {
 
     package init(askAgain: TimeSpan) { self.askAgain = askAgain }
 
-    /// Whether there are no entries. Each open reads this before any other check.
+    /// Whether no document has an entry. Each open checks this before anything else.
     package var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     /// Returns whether a document has an entry.
     func knows(_ item: ItemID) -> Bool { !isEmpty && state.withLock { $0.records[item] != nil } }
 
-    /// Notes that a process begins to wait. Returns the time until which it may wait, or nil if it has waited enough.
-    /// After each wait the caller calls ``endWait(of:at:)``.
+    /// Notes that a process begins to wait. Returns the time at which the wait must end. Returns nil if the process has
+    /// already waited enough.
+    ///
+    /// After the wait, the caller must call ``endWait(of:at:)``.
     package func beginWait(of process: ProcessID, at now: Instant) -> Instant? {
         state.withLock { state in
             if state.waits.count >= 64 { state.waits = state.waits.filter { !$0.value.isOver(at: now) } }
@@ -75,19 +78,19 @@ package final class StatLedger: Sendable {
         state.withLock { $0.waits[process]?.end(at: now) }
     }
 
-    /// Returns whether a command may have a document saved because of its stat.
+    /// Returns whether a stat by this command may cause a save of the document.
     package func mayAsk(_ command: Command, for item: ItemID, at now: Instant) -> Bool {
         state.withLock { $0.records[item]?.asked[command] }.map { now >= $0 + askAgain } ?? true
     }
 
-    /// Notes that a command had a document saved. A command of an unknown session is not noted, because it cannot be
-    /// recognised again.
+    /// Notes that a stat by this command has caused a save. If the session is unknown, notes nothing, because the
+    /// command could not be recognised later.
     package func noteAsked(_ command: Command, for item: ItemID, at now: Instant) {
         guard command.session != 0, askAgain > .zero else { return }
         change { $0.records[item, default: Record()].asked.note(command, at: now) }
     }
 
-    /// Notes that a program of a session opens a document. So the session does not only read the document's attributes.
+    /// Notes that a program of a session opens a document. The session's next stat may then cause a save again.
     package func noteOpened(_ item: ItemID, by session: Int32) {
         change { state in
             guard let asked = state.records[item]?.asked else { return }
@@ -100,28 +103,28 @@ package final class StatLedger: Sendable {
         change { $0.records[item, default: Record()].told.note(process, at: now) }
     }
 
-    /// Notes that a process gets the attributes of the saved document.
+    /// Notes that a process has got the attributes of the saved document.
     package func forgetTold(_ process: ProcessID, of item: ItemID) {
         if !isEmpty { change { $0.records[item]?.told[process] = nil } }
     }
 
-    /// Returns whether a process lately got the attributes of a document without its unsaved changes.
+    /// Returns whether a process has lately got the attributes of a document without its unsaved changes.
     package func wasTold(_ process: ProcessID, of item: ItemID, at now: Instant) -> Bool {
         state.withLock { $0.records[item]?.told[process] }.map { now < $0 + Self.tellingLasts } ?? false
     }
 
-    /// Notes that a document is saved because a process asks for its attributes.
+    /// Notes that a document is being saved because of a stat by this process.
     package func noteSaved(_ item: ItemID, for process: ProcessID, at now: Instant) {
         change { $0.records[item, default: Record()].saved.note(process, at: now) }
     }
 
-    /// Notes that a process reads the contents that were saved for it.
+    /// Notes that a process reads the contents that were saved because of its stat.
     package func forgetSaved(_ item: ItemID, for process: ProcessID) {
         change { $0.records[item]?.saved[process] = nil }
     }
 
-    /// Returns whether a document was lately saved because one of these processes asked for its attributes, and the
-    /// process has not read it.
+    /// Returns whether the document was lately saved because of a stat by one of these processes, and that process has
+    /// not read the document yet.
     package func wasSaved(_ item: ItemID, for processes: [ProcessID], at now: Instant) -> Bool {
         let saved = state.withLock { $0.records[item]?.saved } ?? [:]
         return processes.contains { process in saved[process].map { now < $0 + Self.savingCounts } ?? false }
@@ -136,10 +139,10 @@ package final class StatLedger: Sendable {
     }
 }
 
-// The ledger drops expired entries. Without entries, opens need no check.
+// These functions remove entries that are too old. When no entries are left, opens need no check.
 extension StatLedger {
-    /// Returns the time at which the caller is to call ``tidy(at:)``. Returns nil if there are no entries, or if another
-    /// caller does it.
+    /// Returns when the caller must call ``tidy(at:)``. Returns nil if no document has an entry, or if another caller
+    /// will call it.
     package func nextTidying(after now: Instant) -> Instant? {
         state.withLock { state in
             guard !state.isToBeTidied, !state.records.isEmpty else { return nil }
@@ -163,7 +166,7 @@ extension StatLedger {
     }
 }
 
-// These functions remember threads that were answered ESTALE, so that the kernel looks the name up once more.
+// These functions remember threads that were answered ESTALE, after which the kernel looks the name up a second time.
 extension StatLedger {
     func noteRetryRequest(_ thread: Int32, to item: ItemID, at now: Instant) {
         state.withLock { state in
@@ -196,7 +199,7 @@ extension Dictionary where Value == Instant {
     }
 }
 
-/// The recent waits of a process. Waits of several of its threads at the same time count once.
+/// The recent waits of a process. If several of its threads wait at the same time, this counts as a single wait.
 package struct StatWaits: Sendable {
     private struct Wait {
         var ended: Instant
@@ -208,7 +211,7 @@ package struct StatWaits: Sendable {
         case waiting(since: Instant, until: Instant, threads: Int)
     }
 
-    /// The most waits that are remembered. Further waits are added to the last wait.
+    /// The most waits that are remembered. If there are more, the newest waits are merged into one.
     private static let capacity = 32
 
     private var past: [Wait] = []
@@ -216,9 +219,10 @@ package struct StatWaits: Sendable {
 
     package init() {}
 
-    /// Begins a wait, and returns the time until which it may last. Returns nil if the process has waited enough.
+    /// Begins a wait. Returns the time at which the wait must end. Returns nil if the process has already waited
+    /// enough.
     ///
-    /// A wait that ended less than ``StatLedger/window`` ago counts in full.
+    /// Each wait that ended less than ``StatLedger/window`` ago counts with its whole length.
     package mutating func begin(at now: Instant) -> Instant? {
         if case .waiting(let since, let until, let threads) = waitState {
             guard now < until else { return nil }

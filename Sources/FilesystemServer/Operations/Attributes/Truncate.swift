@@ -5,9 +5,9 @@ import FuseBridge
 import LinuxSystem
 import VersionStore
 
-/// Carries out truncate(2), a change of size without a handle, which waits like an open.
+/// Carries out truncate(2), a change of size by a path. It waits for other programs like an open.
 ///
-/// The kernel holds the file's lock during the request, so a wait needs a retry.
+/// The kernel holds the file's lock during the request. So if the request must wait, it is answered ESTALE and retried.
 extension SetAttributes {
     func resize(_ node: Node, _ change: AttributeChange, reply: consuming Reply) {
         let caller = reply.caller

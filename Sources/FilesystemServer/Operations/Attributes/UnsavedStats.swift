@@ -5,10 +5,11 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Answers requests for the attributes of documents that presenters have with unsaved changes (D168).
+/// Answers requests for the attributes of a document while a presenter has unsaved changes of it (D168).
 ///
-/// A program may call stat(2) for a file and then read as many bytes as it was told. So a stat by path first has the
-/// document saved. All other calls are answered at once, because the kernel may hold a lock for them.
+/// A program may get a file's size by stat(2), and then read just that many bytes. So a stat of a path first causes a
+/// save of the document. All other calls are answered without a save, because the kernel may hold a lock during the
+/// request.
 final class UnsavedStats: Sendable {
     let statLedger: StatLedger
     private let context: MountContext
@@ -39,7 +40,7 @@ final class UnsavedStats: Sendable {
         statLedger = StatLedger(askAgain: context.engine.bounds.askAgainStat)
     }
 
-    /// The most checks of a thread that does not sleep in its system call yet, and the time between two checks.
+    /// How often a thread is checked until it sleeps in its system call. The time between two checks follows.
     private static let mostAttempts = 20
     private static let timeBetweenLooks = TimeSpan.milliseconds(1)
 
@@ -51,7 +52,7 @@ final class UnsavedStats: Sendable {
         observeCall(at: node, by: thread, looks: 1, reply: reply)
     }
 
-    /// Checks a thread again and again until its system call can be seen.
+    /// Checks which system call a thread makes. If the thread does not sleep in the call yet, repeats the check.
     private func observeCall(at node: Node, by thread: Int32, looks: Int, reply: consuming Reply) {
         switch ProcessInspection.attributeCall(ofThread: thread) {
         case .byPath: askForSave(of: node, by: thread, reply: reply)
@@ -87,7 +88,7 @@ final class UnsavedStats: Sendable {
         claim(save, by: command, until: end, reply: reply)
     }
 
-    /// Returns whether a presenter may be asked to save because of a program's stat. It is not asked for these programs:
+    /// Returns whether a program's stat may cause a question to a presenter to save. These programs cause no question:
     ///
     /// - the presenter itself, programs that work for the presenter, and programs that started the presenter;
     /// - programs that have the file open, because the presenter might have to wait for them.
@@ -99,7 +100,8 @@ final class UnsavedStats: Sendable {
         return !handles.all(on: node).contains { $0.process == process.number || $0.thread == thread }
     }
 
-    /// Makes a claim to read, because most programs read the document next. The claim ends as soon as it is granted.
+    /// Makes a claim to read the document, which causes its save: most programs read it after the stat. The claim ends
+    /// as soon as it is granted.
     private func claim(
         _ save: PendingStat, by command: StatLedger.Command, until end: Instant, reply: consuming Reply
     ) {
@@ -126,20 +128,20 @@ final class UnsavedStats: Sendable {
             })
         engine.onDecision(save.claim) { [self] decision in endStatWait(save, decision) }
         engine.timers.schedule(at: end.nanoseconds) { [self] in giveUp(save) }
-        // A signal may have come before the request was parked.
+        // A signal may have come while the request was not parked yet.
         parkedRequests.checkSignalsOnce(save.token)
         if parkedRequests.isClosed { giveUp(save, .notConnected) }
     }
 
     private func endStatWait(_ save: PendingStat, _ decision: Engine.Decision) {
-        // The wait was given up before, and its claim is withdrawn.
+        // The request was already answered, because its wait was given up. The claim was withdrawn then.
         guard let reply = save.takeReply() else { return }
         parkedRequests.leave(save.token)
         if case .granted = decision { engine.end(save.claim) }
         answer(save, reply: reply)
     }
 
-    /// Gives up a wait, because the save takes too long or the program is interrupted.
+    /// Ends a wait before the save has ended, because the save takes too long or the program got a signal.
     private func giveUp(_ save: PendingStat, _ error: Errno? = nil) {
         guard let reply = save.takeReply() else { return }
         parkedRequests.leave(save.token)
@@ -164,13 +166,14 @@ final class UnsavedStats: Sendable {
         }
     }
 
-    /// Returns whether another file is the document now, after the save.
+    /// Returns whether the save has given the document another file.
     private func isSavedElsewhere(_ save: PendingStat) -> Bool {
         guard let node = nodes[save.item], node !== save.node else { return false }
         return node.hasName
     }
 
-    /// Answers ESTALE, so that the kernel looks the name up again. The program sees no error.
+    /// Answers ESTALE. The kernel then looks the name up a second time and finds the new file. The program sees no
+    /// error.
     private func requestRetry(_ save: PendingStat, reply: consuming Reply) {
         let now = Engine.now
         engine.counters.stale.count()
@@ -180,7 +183,7 @@ final class UnsavedStats: Sendable {
         reply.fail(.stale)
     }
 
-    /// Ends the retry of a thread, if the thread's lookup has found the document.
+    /// Called when a thread's lookup has found a document. Ends the retry of the thread's stat, if there is one.
     func endStatRetry(of thread: Int32, finding status: FileStatus) {
         guard let item = nodes[FileKey(status)]?.item,
             statLedger.isRetrying(thread, to: item, at: Engine.now)
@@ -189,8 +192,8 @@ final class UnsavedStats: Sendable {
     }
 }
 
-// These functions decide which contents a program reads after it got a document's attributes without its unsaved changes
-// (D169).
+// These functions are for a program that got a document's attributes without its unsaved changes. They decide which
+// contents the program reads (D169).
 extension UnsavedStats {
     private func noteTold(_ process: ProcessID, of item: ItemID) {
         statLedger.noteTold(process, of: item, at: Engine.now)
@@ -205,12 +208,12 @@ extension UnsavedStats {
         }
     }
 
-    /// Returns whether a program that opens a document to read gets the contents on the disk, because it got the size on
-    /// the disk before.
+    /// Returns whether an open must read the saved contents and not the unsaved changes. This is so if the program has
+    /// got the size of the saved contents before.
     func readsAsSaved(_ item: ItemID, flags: Int32, by thread: Int32) -> Bool {
         guard statLedger.knows(item), thread > 0 else { return false }
         let party = processes.currentParty(ofThread: thread)
-        // A presenter saves the document for other programs, and not for its own programs.
+        // For a presenter's own programs, the document is not saved. So they read what is on the disk.
         guard !engine.partiesPresenting(item).contains(where: party.works(for:)) else { return false }
         statLedger.noteOpened(item, by: party.session)
         guard let process = party.process, AccessTable.opening(flags, of: .document) == .read() else {
@@ -220,10 +223,10 @@ extension UnsavedStats {
         return engine.isUnsaved(item) && statLedger.wasTold(process, of: item, at: Engine.now)
     }
 
-    /// Returns whether a program's stat has caused a save of contents that the program is about to destroy without having
-    /// read them (D168).
+    /// Returns whether a program is about to destroy contents that were saved because of its own stat, and that it has
+    /// not read (D168).
     ///
-    /// Without that stat, the changes would still be unsaved and safe with the presenter.
+    /// Without that stat, the presenter would still have these contents as unsaved changes.
     func hasUnreadSave(_ item: ItemID, by thread: Int32) -> Bool {
         guard statLedger.knows(item), thread > 0 else { return false }
         let party = processes.currentParty(ofThread: thread)

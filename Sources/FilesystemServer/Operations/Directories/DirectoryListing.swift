@@ -9,26 +9,26 @@ final class ListingTable: Sendable {
     final class Listing: DescriptorOwner {
         let handle: HandleID
         let directory: Node
-        /// The open directory; nil if it was closed to save descriptors. It is then opened again, and the offset gives
-        /// the place to continue.
+        /// The open directory. Nil if it was closed to save descriptors. For the next read it is opened again, and the
+        /// read continues at the offset that the kernel sends.
         private let stream: Mutex<DirectoryStream?>
         private let isOpen: Atomic<Bool>
-        /// Whether the kernel caches the names that it gets.
+        /// Whether the kernel may cache the names of this listing.
         let isKept: Bool
-        /// The names as they were at OPENDIR. They are used until the program lists the directory from the beginning a
-        /// second time.
+        /// The names that the directory had at OPENDIR. They are used until the program begins to list the directory a
+        /// second time, as after rewinddir(3).
         private let snapshot: Mutex<Snapshot>
 
         private enum Snapshot {
             case unread(DirectorySnapshot)
             case begun(DirectorySnapshot)
-            /// All names up to this offset were sent, so the snapshot is released.
+            /// All names were sent, up to this offset. The snapshot was freed.
             case ended(Int)
             case none
         }
 
-        /// Makes the listing of a directory. If the kernel has the names in its cache, the directory is opened only when
-        /// the kernel reads it all the same.
+        /// Makes the listing of a directory. If the kernel has the names in its cache, the directory is opened only if
+        /// the kernel nevertheless sends READDIR.
         init(
             _ handle: HandleID, of directory: Node, _ names: KernelCacheTracker<Stamp>.CacheAction
         ) throws(Errno) {
@@ -65,7 +65,7 @@ final class ListingTable: Sendable {
         var closingThreads: LazyWorkerPool? { nil }
 
         func dropDescriptor() -> Bool {
-            // A directory that is being read stays open.
+            // A directory that a thread is reading now is not closed.
             let isDropped: Bool? = stream.withLockIfAvailable { stream in
                 guard stream.take() != nil else { return true }
                 isOpen.store(false, ordering: .relaxed)
@@ -75,7 +75,7 @@ final class ListingTable: Sendable {
             return isDropped != nil
         }
 
-        /// Calls `body` for each entry from an offset on. See `DirectoryStream`.
+        /// Calls `body` for each entry that comes after an offset. See `DirectoryStream`.
         func forEach(
             from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
         ) throws(Errno) {
@@ -101,7 +101,7 @@ final class ListingTable: Sendable {
                         isOpen.store(true, ordering: .relaxed)
                         directory.budget.opened()
                     }
-                    // The directory stays open after an error, because a second read may succeed.
+                    // After an error, the directory stays open, because the next read may succeed.
                     var failure: Errno?
                     do throws(Errno) { try stream.forEach(from: offset, body) } catch { failure = error }
                     slot = consume stream
@@ -114,8 +114,8 @@ final class ListingTable: Sendable {
             if let error { throw error }
         }
 
-        /// Returns the snapshot. Returns nil if there is none, or if the directory is read from the beginning again, as
-        /// after rewinddir(3).
+        /// Returns the snapshot. Returns nil if there is none, or if the program lists the directory from the beginning
+        /// a second time.
         private func names(from offset: Int) -> DirectorySnapshot? {
             snapshot.withLock { snapshot in
                 switch snapshot {
@@ -161,7 +161,8 @@ final class ListingTable: Sendable {
     }
 
     func remove(_ handle: HandleID) {
-        // The table may have the last reference to the listing. The directory is then closed after the lock is released.
+        // If this is the last reference to the listing, the directory is closed when the reference ends. That must
+        // happen after the lock is released.
         let listing = state.withLock { state in
             let listing = state.listings.removeValue(forKey: handle)
             if let listing, listing.isKept { state.keptNames.close(listing.directory.id) }
@@ -180,16 +181,16 @@ final class ListingTable: Sendable {
 }
 
 extension Node {
-    /// Counts an open of the file in its directory. The kernel will ask for the file's attributes again, because reading
-    /// and writing change its times.
+    /// Counts an open of a file in this directory. Reads and writes change the file's times, so the kernel will have to
+    /// ask for its attributes.
     func noteOpened() {
         parent?.noteOpenBelow()
     }
 
-    /// Returns whether a listing of a directory should return attributes, too. That is so if more than a few of its
-    /// files, and about a sixteenth of them, were opened since the last such listing (D88).
+    /// Returns whether a listing should also return the attributes of the files. It should if many of the directory's
+    /// files were opened since the last such listing: more than a few, and about a sixteenth of all (D88).
     ///
-    /// `size`: the directory's size in bytes, which stands for the number of its files.
+    /// `size`: the directory's size in bytes, from which the number of its files is estimated.
     fileprivate func hasWornAttributes(size: UInt64) -> Bool {
         let opens = UInt64(opensBelow)
         return opens >= 8 && opens * 512 >= size
@@ -197,10 +198,10 @@ extension Node {
 }
 
 extension DirectoryService {
-    /// Returns whether the kernel may cache the names of a directory that is being opened, and whether its cached names
-    /// are still valid.
+    /// Called when a directory is opened. Returns whether the kernel may cache its names, and whether names that the
+    /// kernel has cached are still valid.
     ///
-    /// The kernel may not cache them if the directory can change without a change of its times.
+    /// The kernel may not cache them if the directory's times do not show every change.
     func openNames(of directory: Node) throws(Errno) -> KernelCacheTracker<Stamp>.CacheAction {
         guard context.namesChangeOnlyHere(directory) else { return .uncached }
         let status = try directory.descriptor().descriptor.status()
@@ -214,21 +215,21 @@ extension DirectoryService {
         guard let directory = nodes[id], let listing = listings[handle] else { return page.fail(.stale) }
         engine.counters.listed.count()
         if listing.isKept, offset == 0 { listings.beginNames(of: id) }
-        // The kernel will ask for names and attributes together, so the opens counted before no longer matter.
+        // The kernel gets the names together with the attributes. So the count of opened files begins at 0 again.
         if offset == 0 { directory.noteListed() }
         do throws(Errno) {
             try addEntries(of: listing, in: directory, from: offset, to: &page)
         } catch {
-            // A directory that was removed meanwhile is listed without entries.
+            // If the directory was removed in the meantime, the listing has no entries.
             guard error == .stale || error == .noEntry else { return page.fail(error) }
         }
         page.send()
     }
 
-    /// Adds entries of a directory to a page.
+    /// Adds entries of a directory to a page (the answer to one READDIR request).
     ///
-    /// An error after some entries is reported only with the next page, as by getdents(2). The entries before the error
-    /// are sent, and each counts as a lookup.
+    /// If an error comes after some entries, these entries are sent, and the next page reports the error, as
+    /// getdents(2) does. Each sent entry counts as a lookup.
     private func addEntries(
         of listing: ListingTable.Listing, in directory: Node, from offset: Int,
         to page: inout DirectoryPage
@@ -249,11 +250,12 @@ extension DirectoryService {
         }
     }
 
-    /// Returns the inode number of a name, which must equal the number that stat(2) returns.
+    /// Returns the inode number of a name. It is the same number that stat(2) returns for the name.
     private func number(
         of name: borrowing FileName, listedAs inode: UInt64, in directory: Node, _ mountpoints: Set<[UInt8]>
     ) -> UInt64 {
-        // The kernel below may name another parent, if this directory is a mount point or is reached by another route.
+        // If this directory is a mount point, or is reached on another path, the file system below may give the number
+        // of another parent.
         if name == "..", let parent = directory.parent { return parent.number }
         guard !mountpoints.isEmpty, mountpoints.contains(name.copy().bytes) else {
             return submounts.number(ofInode: inode, on: directory.key.device)
@@ -262,17 +264,17 @@ extension DirectoryService {
             let status = try directory.descriptor().descriptor.cachedStatus(of: name)
             return submounts.number(ofInode: status.inode, on: status.device)
         } catch {
-            // The name is gone.
+            // The name does not exist any more.
             return submounts.number(ofInode: inode, on: directory.key.device)
         }
     }
 
-    /// Adds a name with the attributes of its file. A name that is gone by now is left out. Returns whether the page had
-    /// room.
+    /// Adds a name with its file's attributes to a page. If the name does not exist any more, adds nothing. Returns
+    /// whether the page had room.
     ///
-    /// Returns nil in two cases, so that the name is added without attributes:
-    /// - The caller may list the directory, but may not read the attributes of its files.
-    /// - The name is that of a document that has gone missing in the middle of a save since the listing began.
+    /// Returns nil in two cases. The caller then adds the name without attributes:
+    /// - The caller of READDIR may list the directory, but may not read its files' attributes.
+    /// - The name is of a document that has gone missing in the middle of a save since the listing began.
     private func enter(
         _ name: borrowing FileName, in directory: Node, next: Int, to page: inout DirectoryPage
     ) -> Bool? {

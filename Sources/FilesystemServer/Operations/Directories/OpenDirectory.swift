@@ -4,34 +4,36 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Answers OPENDIR. A listing waits in OPENDIR for documents that are missing in the middle of a save.
+/// Answers OPENDIR. If documents are missing in the middle of a save, the answer waits until their names have files
+/// again.
 ///
-/// A save needs the directory's lock. The kernel holds this lock during READDIR, but not during OPENDIR. A listing shows
-/// the directory of the source without added names, so each listed name can be looked up.
+/// A save needs the directory's lock. So READDIR cannot wait for a save: the kernel holds this lock during READDIR, but
+/// not during OPENDIR. The daemon adds no names for missing documents, so each listed name can be looked up.
 extension DirectoryService {
-    /// The most times that the names are read, if a save begins during each read.
+    /// If a save begins while the names are read, they are read a second time. This is the most times that they are
+    /// read.
     private static let mostAttempts = 4
-    /// The largest directory, in bytes, of which a snapshot is made. A larger directory most likely has too many names.
+    /// The largest directory of which a snapshot is made, in bytes. A larger directory probably has too many names.
     private static let largestSnapshot: UInt64 = 4 << 20
 
     func openDirectory(_ id: NodeID, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
-        // The step is read before the pending saves are checked. A save that begins right afterwards then counts as later
-        // than this step.
+        // The number of the last step is read before the pending saves. A save that begins between the two reads then
+        // has a later number.
         let step = saves.lastStep
         guard !saves.hasNoPendingSaves else { return list(directory, .unused, since: step, reply: reply) }
         list(directory, afterSavesUntil: Engine.now + SaveLimits.listingWait, reply: reply)
     }
 
-    /// The time for which a listing may still wait. It is unused if the listing has not waited yet.
+    /// How long a listing may still wait. If the listing has not waited yet, the wait has not begun.
     private enum Patience {
         case unused
         case until(Instant)
         case over
     }
 
-    /// Opens a directory as soon as no living program is saving a document that is missing in it. Opens it at `end` in
-    /// any case.
+    /// Opens a directory when no document in it is missing because of a save by a living program. Opens it at the time
+    /// `end` in any case.
     private func list(_ directory: Node, afterSavesUntil end: Instant, reply: consuming Reply) {
         let thread = reply.caller.thread
         let step = saves.lastStep
@@ -59,14 +61,14 @@ extension DirectoryService {
             })
         pendingListings.add(listing)
         engine.timers.schedule(at: end.nanoseconds) { [self] in resumeListing(listing) }
-        // The save may have ended since the check. A signal may have come, too.
+        // After the previous check, the save may have ended, or a signal may have come.
         resumeListings(directory.id)
         parkedRequests.checkSignalsOnce(token)
         if parkedRequests.isClosed { abandon(listing, .unmounted) }
     }
 
-    /// Continues the listings of a directory that need not wait any more, because a save in it has gone on or was given
-    /// up.
+    /// Called when a save in a directory has made progress or was given up. Continues those listings of the directory
+    /// that need not wait any more.
     func resumeListings(_ directory: NodeID) {
         guard !pendingListings.isEmpty else { return }
         for listing in pendingListings[directory] {
@@ -91,8 +93,8 @@ extension DirectoryService {
         reply.fail(reason.error)
     }
 
-    /// Opens a directory. If a save has begun in the directory since `step`, the listing first waits for that save, while
-    /// time is left.
+    /// Opens a directory. If a save in the directory has begun after `step`, first waits for this save, as long as the
+    /// listing may still wait.
     private func list(_ directory: Node, _ patience: Patience, since step: UInt64, reply: consuming Reply) {
         guard engine.hasAwareClients, isAnythingPresented(in: directory) else {
             return listAsItIs(directory, reply: reply)
@@ -115,8 +117,8 @@ extension DirectoryService {
         listAsItIs(directory, reply: reply)
     }
 
-    /// Returns a listing with a snapshot of the names. Returns nil if no snapshot is possible, so that READDIR reads the
-    /// directory itself.
+    /// Returns a listing with the names that the directory has now. If that is impossible, returns nil, and READDIR
+    /// reads the directory itself.
     private func takeSnapshot(of directory: Node) -> ListingTable.Listing? {
         do throws(Errno) {
             guard try directory.descriptor().descriptor.status().size <= Self.largestSnapshot else {
@@ -139,7 +141,7 @@ extension DirectoryService {
             names = try openNames(of: directory)
             listing = try ListingTable.Listing(listings.nextHandle(), of: directory, names)
         } catch {
-            // The open has failed, so the kernel may still have old names in its cache.
+            // The open was not completed, so the kernel may still have old names in its cache.
             if names != .uncached {
                 listings.invalidateNameCache(of: directory.id)
                 listings.closeNames(of: directory.id)

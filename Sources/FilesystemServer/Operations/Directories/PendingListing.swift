@@ -16,7 +16,7 @@ final class PendingListing: Sendable {
     let thread: Int32
     let pendingSaves: [PendingSave]
     let token: UInt
-    /// The time at which the directory is listed even if documents are still missing.
+    /// The time at which the wait ends, even if documents are still missing.
     let end: Instant
     let reply: Parked<Reply>
 
@@ -33,7 +33,7 @@ final class PendingListing: Sendable {
     }
 }
 
-/// The OPENDIR requests that wait, by their directories.
+/// The waiting OPENDIR requests, grouped by directory.
 final class PendingListings: Sendable {
     private let listings = Mutex<[NodeID: [PendingListing]]>([:])
     private let count = Atomic<Int>(0)
@@ -49,9 +49,9 @@ final class PendingListings: Sendable {
         }
     }
 
-    /// Removes a waiting listing, and returns whether it was still waiting.
+    /// Removes a waiting listing. Returns false if another thread has already removed it.
     ///
-    /// Several threads may try to continue the listing. Only the thread that gets true does so.
+    /// Several threads may try to continue the same listing. Only the thread that gets true does so.
     func remove(_ listing: PendingListing) -> Bool {
         listings.withLock { listings in
             let directory = listing.directory.id

@@ -4,10 +4,10 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Closes handles, after the kernel's RELEASE.
+/// Closes handles after the kernel's RELEASE request.
 ///
-/// RELEASE comes when the program closes its descriptor. If the program has mapped the file, it may still store to the
-/// mapping. So a handle that may have mapped its file is closed only when no program can store to the file any more
+/// RELEASE comes when the program closes its descriptor. If the program has mapped the file, it may still write to the
+/// mapping after that. So such a handle is closed only when no program can write to the file any more
 /// (``LingeringHandles``).
 final class HandleCloser: Sendable {
     private let context: MountContext
@@ -48,17 +48,18 @@ final class HandleCloser: Sendable {
         closeUnlessMapped(handle)
     }
 
-    /// The pauses before each check of a lingering handle, in nanoseconds. The last pause repeats.
+    /// The pauses before the checks of a lingering handle, in nanoseconds. After the last pause in the list, that pause
+    /// is repeated.
     private static let pauses: [UInt64] = [200_000, 1_000_000, 5_000_000, 25_000_000, 100_000_000]
 
-    /// Closes a handle after its RELEASE, or leaves it open as long as a program may store to a mapping of the file.
+    /// Called after the RELEASE of a handle. Closes the handle, unless a program may still write to a mapping of the
+    /// file.
     ///
-    /// If several handles may have mapped the file, only the last of them stays open. While others are open, mappings
-    /// cannot be detected.
+    /// While several handles of a file are open, the daemon cannot find out whether the file is mapped. So only the
+    /// last handle of the file may stay open.
     func closeUnlessMapped(_ handle: Handle) {
         guard handle.mayOutlive, data.isAlone(handle) else { return close(handle) }
-        // The daemon's descriptor is closed first, because the daemon would otherwise count as a program that has the
-        // file open to write.
+        // The daemon's own descriptor is closed before the check. With it, the file would count as open to write.
         handle.closeFile()
         guard data.isWritten(handle.node) else { return close(handle) }
         handle.beginLingering()
@@ -66,8 +67,8 @@ final class HandleCloser: Sendable {
         context.work(on: handle.node) { [self] in pollMapping(at: handle, after: 0) }
     }
 
-    /// Closes the lingering handle of a file if no program can store to the file any more. Each access to the file calls
-    /// this first.
+    /// Closes the lingering handle of a file if no program can write to the file any more. This is called before each
+    /// access to the file.
     func closeLingering(on node: Node) {
         guard !lingeringHandles.isEmpty, let handle = lingeringHandles.handle(on: node), data.isAlone(handle),
             !data.isWritten(node),
@@ -85,12 +86,13 @@ final class HandleCloser: Sendable {
         }
     }
 
-    /// Closes a handle in this order: its data, the contents to preserve, the events to presenters, and its claim.
+    /// Closes a handle in this order: its file is closed, contents are preserved, presenters get their events, the
+    /// claim ends.
     func close(_ handle: Handle) {
         let unchanged = handle.mayWrite ? cleanWriters.unchangedWriters(of: handle.node, besides: handle) : []
         guard !unchanged.isEmpty else { return leave(handle) }
-        // The handle counts as a writer of the file until this is done, so that its writes do not count as those of other
-        // writers.
+        // The handle stays in the table of writers until this is done. Otherwise its writes would count as those of
+        // another writer.
         handle.node.threads(for: .processObservation).run { [self] in
             if handle.isPreservedAtClose { return leave(handle) }
             let hasChanged = handle.truncates || cleanWriters.mayHaveWritten(handle)
@@ -111,7 +113,8 @@ final class HandleCloser: Sendable {
         data.noteEnd(ofLocksBy: handle)
         data.endPageCaching(of: handle)
         if handle.mayWrite { saves.closedFile(NodeNumber(handle.node.id.rawValue)) }
-        // The journal may refer to the handle for long. The file of the handle must not stay open as long.
+        // The journal may refer to the handle for a long time. So the file is closed now, and not when the handle
+        // object is freed.
         handle.closeFile(forGood: true)
         data.leaveRoute(handle)
         sourceWatch.finishOwnChange(handle.node, change)
@@ -120,7 +123,8 @@ final class HandleCloser: Sendable {
         else {
             return end(handle)
         }
-        // This is checked now, because the program may set the file's times back after close(2), before a worker runs.
+        // This is checked now, and not later on the worker. In between, the program may set the file's times back,
+        // which would hide its writes.
         let mayHaveWritten = cleanWriters.mayHaveWritten(handle)
         if mayHaveWritten { handle.markWritten() }
         context.work(on: handle.node, for: .preserving) { [self] in
@@ -134,13 +138,14 @@ final class HandleCloser: Sendable {
         }
     }
 
-    /// Preserves contents at the end of the connection, after which the kernel reports no closes of handles.
+    /// Preserves contents when the connection to the kernel has ended. After that, the kernel reports no closes of
+    /// handles.
     ///
-    /// The claims of the handles do not end, and no waiting claim is granted. A program with passthrough may go on
-    /// writing.
+    /// The handles' claims do not end, so no waiting claim is granted. A program with passthrough may still write.
     func preserveAtUnmount() {
         for handle in handles.all {
-            // The program of the handle may still write, so its provisional copy is preserved in any case.
+            // With passthrough, this program may still write to the file. So its provisional copy becomes a version in
+            // any case.
             if handle.writesPassthrough {
                 cleanWriters.preserveProvisionalCopy(beside: handle)
             } else {
@@ -153,10 +158,10 @@ final class HandleCloser: Sendable {
                 && (isOrphans(handle) || cleanWriters.mayBeOverwrittenUnseen(handle))
         }
         let files = Dictionary(grouping: left) { ObjectIdentifier($0.node) }
-        // Files without a name are preserved first, because their contents are found nowhere else.
+        // Files without a name are preserved before the others: the daemon's end would destroy their contents.
         for writers in files.values.sorted(by: { isOrphans($0[0]) && !isOrphans($1[0]) }) {
             context.work(on: writers[0].node, for: .preserving) { [self] in
-                // One copy of a file has the writes of all its handles.
+                // A single copy of a file contains what all its writers have written.
                 guard let handle = writers.first(where: \.mayHaveWritten) else { return }
                 if isOrphans(handle) {
                     preserver.preserveOrphanWrites(by: handle)

@@ -3,7 +3,8 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// The last step of an open: makes the file's data reachable, enters the handle into the table, and answers the request.
+/// The last step of an open: connects the handle with the file's data, adds the handle to the table, and answers the
+/// request.
 final class HandleOpener: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
@@ -33,11 +34,12 @@ final class HandleOpener: Sendable {
         submounts = context.submounts
     }
 
-    /// Opens a file with a granted claim, or without a claim, and answers the request.
+    /// Opens a file and answers the request. Its claim is granted, or it needs none.
     func open(_ handle: Handle, reply: consuming Reply) {
         let isPresented = events.identifyWriter(of: handle)
         do throws(Errno) {
-            // The kernel checks the option of this mount, not of the mount below.
+            // The kernel checks only whether this mount forbids execution. The mount on which the file lies is checked
+            // here.
             if handle.isForExecution, submounts.forbids(.noexec, on: handle.node.key.mount) {
                 throw .noAccess
             }
@@ -54,7 +56,8 @@ final class HandleOpener: Sendable {
         }
     }
 
-    /// Makes the data of a handle reachable, and enters the handle into the table. Truncates the file if the open asks for it.
+    /// Connects a handle with the file's data, and adds the handle to the table. Truncates the file if the open asks
+    /// for that.
     ///
     /// - Parameters:
     ///   - newFile: The file, if the same request has just made it. A new file is not truncated.
@@ -75,7 +78,7 @@ final class HandleOpener: Sendable {
             throw error
         }
         do throws(Errno) {
-            // Last, because a failed open must not change the file.
+            // The truncation is the last step, because an open that fails must not change the file.
             if newFile == nil, handle.truncates {
                 try data.truncate(handle, through: descriptor, for: reply.caller)
             }
@@ -104,16 +107,18 @@ final class HandleOpener: Sendable {
                 flushing: isFlushing)
         }
         if !isOpen {
-            // The kernel has not dropped its cached pages.
+            // The open was not completed, so the kernel still has the cached pages that it should have dropped.
             data.pageCachePolicy.invalidate(handle.node)
             closer.close(handle)
         } else if handle.isClaimed, handle.isForExecution {
-            // ETXTBSY protects a running program; its claim need not block writers for hours.
+            // While a program is executed, the kernel refuses writers of its file with ETXTBSY. So no claim is needed,
+            // which would keep writers waiting for hours.
             engine.end(handle.claim)
         }
     }
 
-    /// Ends a handle that was not opened: ends its claim and removes it from the writers of preserved links.
+    /// Ends a handle after a failed open: removes the handle from the writers of the store's hard links, and ends its
+    /// claim.
     func endUnopened(_ handle: Handle) {
         handle.closeFile(forGood: true)
         guard !handle.linkedVersions.isEmpty else { return endClaim(of: handle) }
@@ -125,6 +130,6 @@ final class HandleOpener: Sendable {
 
     private func endClaim(of handle: Handle) { if handle.isClaimed { engine.end(handle.claim) } }
 
-    /// Whether the rest of an open may block, so that a thread that answers no requests must do it.
+    /// Whether the last step of an open may block. A thread that answers requests must not do it then.
     func mayBlock(_ handle: Handle) -> Bool { handle.truncates || !data.isPassthrough(handle.node) }
 }

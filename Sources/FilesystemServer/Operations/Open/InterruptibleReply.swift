@@ -11,8 +11,8 @@ struct InterruptibleReply: Sendable {
 extension Open {
     private var parkedRequests: ParkedRequests { coordinator.parkedRequests }
 
-    /// Lets an open be interrupted until ``takeReply(_:)``. Its claim is held until the worker ends, even if the open is
-    /// interrupted.
+    /// From now on, a signal ends the open's wait for a worker, until ``takeReply(_:)`` is called. The claim stays held
+    /// until the worker has finished, even after a signal.
     func makeInterruptible(_ handle: Handle, reply: consuming Reply) -> InterruptibleReply {
         let token = parkedRequests.makeToken()
         reply.tellInterrupts(token)
@@ -23,8 +23,8 @@ extension Open {
                 let end: ParkedRequests.AbandonReason
                 switch way {
                 case .abandoned(let reason): end = reason
-                // The wait cannot be shortened. The signals are checked again, because nothing else shows now that the
-                // caller was killed.
+                // This wait cannot be made shorter. The signals are checked once more, because the caller may have been
+                // killed in the meantime.
                 case .forced: return parkedRequests.interrupted(token)
                 case .overdue: return
                 }
@@ -38,7 +38,8 @@ extension Open {
 
     func isReplyAwaited(_ waiting: InterruptibleReply) -> Bool { parkedRequests.holds(waiting.token) }
 
-    /// Takes the reply to answer the request. Returns nil if the request was interrupted, and so is answered already.
+    /// Returns the reply, with which the caller must answer the request. Returns nil if a signal has ended the wait,
+    /// because the request was then answered.
     func takeReply(_ waiting: InterruptibleReply) -> Reply? {
         parkedRequests.leave(waiting.token) ? waiting.reply.take() : nil
     }

@@ -3,7 +3,7 @@ import Coordination
 import CoordinationEngine
 import LinuxSystem
 
-/// Finds out which programs hold a lock on a file (`flock` or `fcntl`), while opens wait for the file.
+/// While opens wait for a file, finds out which programs have locked the file by `flock` or `fcntl`.
 final class LockPoller: Sendable {
     private let context: MountContext
     private let data: DataPlane
@@ -23,13 +23,13 @@ final class LockPoller: Sendable {
         expectedRetries = coordinator.expectedRetries
     }
 
-    /// The most writers that each poll checks for a lock.
+    /// The most writers of a file that are checked for a lock each time.
     private static let mostLookers = 8
 
-    /// Begins to check the writers of a file for locks, when an open waits for the file.
+    /// Called when an open begins to wait for a file. Begins to check whether the file's writers have locked it.
     ///
-    /// The check is repeated as long as any open waits, at growing intervals, because a program may lock the file some
-    /// time after its open. Most waits end before the first check.
+    /// A program may lock a file some time after its open. So the check is repeated as long as an open waits, after
+    /// longer and longer pauses. Most waits end before the first check.
     func scheduleLockPoll(on node: Node) {
         guard advisoryLocks.beginPoll(at: node) else { return }
         if advisoryLocks.contains(node) {
@@ -50,7 +50,8 @@ final class LockPoller: Sendable {
             if needsLockPoll(for: node) { pollLocks(on: node) }
             if needsLockPoll(for: node) { return scheduleLockPoll(on: node, after: pause) }
             advisoryLocks.endPoll(at: node)
-            // An open may have begun to wait before the poll ended. Such an open has started no poll of its own.
+            // Another open may have begun to wait while the last check was running. That open has started no checks of
+            // its own.
             if needsLockPoll(for: node) { scheduleLockPoll(on: node) }
         }
     }
@@ -65,7 +66,7 @@ final class LockPoller: Sendable {
         where processes.holdsLock(thread: handle.thread, or: handle.process, on: node) {
             advisoryLocks.note(handle.identify().program, by: handle)
             if handle.noteObservedLock() { tellLock(of: handle) }
-            // If the handle was closed meanwhile, no other call notes that its locks have ended.
+            // If the handle was closed during the check, its locks have ended, and only this call notes that.
             if handles[handle.id] == nil { data.noteEnd(ofLocksBy: handle) }
         }
         guard advisoryLocks.contains(node) else { return }
@@ -81,11 +82,11 @@ final class LockPoller: Sendable {
         if handle.expectLock() { tellLock(of: handle) }
     }
 
-    /// Returns whether a program is expected to lock a file that other programs lock.
-    /// - Expected: the program opens the file to read and write, or has the name of a program that was seen to lock the
-    ///   file.
-    /// - Not expected: the program truncates the file as it opens it, because a later lock would protect nothing.
-    /// - Not expected by its name: a shell, because it opens files for other programs of any name.
+    /// Returns whether a program will probably lock a file that other programs have locked.
+    /// - No, if the program truncates the file in its open, because a later lock would protect nothing.
+    /// - Otherwise yes, if the program opens the file to read and write.
+    /// - Otherwise yes, if the program has the same name as a program that has locked the file, and is no shell. A
+    ///   shell opens files for other programs.
     private func mayBeExpectedToLock(_ handle: Handle) -> Bool {
         if handle.locksFile { return true }
         if handle.truncates { return false }
@@ -94,12 +95,12 @@ final class LockPoller: Sendable {
         return !processes.programs.isShell(program) && advisoryLocks.isKnown(program, on: handle.node)
     }
 
-    /// Lets an open of an empty file go ahead of the programs that lock the file. An empty file has no contents to lose,
-    /// and exists to be locked.
-    /// - A program with the name of a program that was seen to lock the file goes ahead at once.
-    /// - A shell goes ahead at once, because it may have locked the file before it executed a program with another name.
-    /// - Any other program goes ahead when the locking programs have had the file for `idle` without a write. Its writes
-    ///   are preserved as usual.
+    /// Lets an open of an empty file go ahead of the programs that have locked it. Probably the file exists only to be
+    /// locked, and it has no contents to lose.
+    /// - A program with the same name as a program that has locked the file does not wait.
+    /// - A shell does not wait either. It may have locked the file itself before it executed the other program.
+    /// - Any other program waits until the locking programs have had the file open for `idle` without a write. Its
+    ///   writes are preserved as usual.
     private func letPass(_ opener: Handle) {
         let node = opener.node
         guard node.presentStatus?.size == 0 else { return }

@@ -5,17 +5,19 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Opening is the moment of coordination: a claim is made here and ends with the handle.
+/// Opens files. The open of a file is when programs take turns: a claim is made, and it ends when the handle is closed.
 ///
-/// The handle's number is that of its claim. Under passthrough the kernel reads and writes the file without the daemon.
+/// The handle has the same number as its claim. Under passthrough, the kernel later reads and writes the file without
+/// the daemon.
 ///
-/// An open that meets no other program takes four steps, on one thread:
-/// 1. ``OpenArrivals`` finds out that the thread does not return to an earlier open.
-/// 2. ``OpenClaims`` makes the handle, and its claim is granted at once.
-/// 3. ``OpenPreservation`` finds out that the open would destroy no contents of other programs.
-/// 4. ``HandleOpener`` makes the data reachable, enters the handle into the table, and answers the request.
+/// If no other program uses the file, an open takes four steps, all on the same thread: 1. ``OpenArrivals`` finds out
+/// whether the thread has made the same open before. Here it has not. 2. ``OpenClaims`` makes the handle and its claim,
+/// and the claim is granted without a wait. 3. ``OpenPreservation`` finds out whether the open would destroy contents
+/// of other programs. Here it would not. 4. ``HandleOpener`` connects the handle with the data, adds the handle to the
+/// table, and answers the request.
 ///
-/// An open that must wait is parked as a ``PendingOpen`` after step 2, and goes on with step 3 when its claim is granted.
+/// If the claim must wait, the open is parked as a ``PendingOpen`` after step 2. When the claim is granted, step 3
+/// follows.
 final class Open: Sendable {
     private let arrivals: OpenArrivals
     let claims: OpenClaims
@@ -24,7 +26,8 @@ final class Open: Sendable {
     let context: MountContext
     let coordinator: RetryCoordinator
     let lockPoller: LockPoller
-    /// Limits the log lines about users with too many waiting opens: a user may cause them on purpose to fill the log.
+    /// Limits the number of log lines about users with too many waiting opens. Without a limit, a user could fill the
+    /// log on purpose.
     let crowdLines = SharedLogRateLimiter(lines: 1)
 
     init(
@@ -51,13 +54,13 @@ final class Open: Sendable {
         }
     }
 
-    /// Begins an open after earlier opens of the same user.
+    /// Adds an open to the user's queue. It begins after the earlier opens in the queue.
     private func enqueue(_ node: Node, flags: Int32, isRetry: Bool, reply: consuming Reply) {
         let user = reply.caller.user
         let parked = Parked(reply)
         let body: OpenQueue.Body = { [self] in
             guard let reply = parked.take() else { return }
-            // The program will not use the file, so the file must not be truncated for it.
+            // The connection has ended, so no program will use the file. The open must not truncate it.
             guard !context.hasEnded else { return reply.fail(.notConnected) }
             guard !reply.isInterrupted || !ParkedRequests.isGone(reply.caller.thread) else {
                 return reply.fail(.interrupted)
@@ -67,11 +70,11 @@ final class Open: Sendable {
         arrivals.enqueue(body, of: user, on: node)
     }
 
-    /// Claims the file, and opens it if the claim is granted at once.
+    /// Makes the claim of an open. Opens the file if the claim is granted without a wait.
     ///
     /// - Parameters:
-    ///   - isRetry: The kernel asks for the second time, and will not ask again.
-    ///   - fileClaims: How often this open has claimed its file anew after a wait.
+    ///   - isRetry: Whether the kernel has already used its only retry.
+    ///   - fileClaims: How often this open has made a new claim for its file after a wait.
     func begin(_ node: Node, flags: Int32, isRetry: Bool, fileClaims: Int = 0, reply: consuming Reply) {
         switch claims.claim(node, flags: flags, isRetry: isRetry, by: reply.caller) {
         case .admitted(let handle, let grant): finish(handle, grant, reply: reply)
@@ -83,7 +86,8 @@ final class Open: Sendable {
         }
     }
 
-    /// Opens a file with a granted claim, or without a claim; preserves contents first if the open would destroy them.
+    /// Opens a file. Its claim is granted, or it needs none. If the open would destroy contents, preserves them before
+    /// that.
     func finish(_ handle: Handle, _ grant: Grant?, reply: consuming Reply) {
         let work = preservation.prepare(handle, grant)
         if case .ready = work { return opener.open(handle, reply: reply) }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The next step of an open with a claim that was granted before the open's thread had to wait.
+/// What happens with an open whose claim was granted without a wait, if the file was renamed or removed at the same
+/// time.
 package enum OpenAdmission: Hashable, Sendable {
     case open
-    /// The file is another document now. The claim was for a document that the open does not use, so the open makes a new
-    /// claim.
+    /// The file now belongs to another document than the claim. So the open makes a new claim.
     case claimAgain
-    /// The answer is ESTALE, so that the kernel looks the name up again, as after an open that has waited.
+    /// The daemon answers ESTALE, and the kernel looks the name up a second time. The same is done after a wait.
     case lookUpAgain
 
     /// Decides from the state of the file.
@@ -20,13 +20,14 @@ package enum OpenAdmission: Hashable, Sendable {
     package init(basis: Grant.Basis, hasName: Bool, isSameDocument: Bool, isChange: Bool) {
         switch (hasName, isSameDocument) {
         case (true, true): self = .open
-        // The open has waited, although its thread did not notice. Presenters may have saved meanwhile, so the document
-        // may have another file.
+        // The claim has waited for a moment, although the open's thread has not. In this time a presenter may have
+        // saved the document, so the name may have another file.
         case _ where basis != .free: self = .lookUpAgain
         case (true, false): self = .claimAgain
-        // The claim was for the document, so it has not waited for writers of this file.
+        // The claim was for another document, so it has not waited for the writers of this file.
         case (false, false): self = .lookUpAgain
-        // A file that has just lost its name may be read: the result is that of an open a moment earlier.
+        // The file has just lost its name. It may still be read, because an open a moment earlier would have got the
+        // same file.
         case (false, true): self = isChange ? .lookUpAgain : .open
         }
     }

@@ -5,17 +5,19 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// The first step of an open: recognises a thread that sends an open again, and queues the opens of a
-/// user with many waiting opens.
+/// The first step of an open: finds out whether the thread is sending an open again. If the user has many waiting
+/// opens, adds the open to a queue.
 final class OpenArrivals: Sendable {
     enum Arrival {
-        /// The kernel names a node that the daemon does not know.
+        /// The request is for a node that the daemon does not know.
         case unknownNode
-        /// `isRetry` says that the kernel asks for the second time, and will not ask again.
+        /// A new open.
+        ///
+        /// `isRetry`: whether the kernel has already used its only retry.
         case new(Node, isRetry: Bool)
-        /// The same for a user with so many waiting opens that the open is queued.
+        /// A new open of a user with many waiting opens. The open is added to the user's queue.
         case crowded(Node, isRetry: Bool)
-        /// The thread made this open before: the open was interrupted, or answered ESTALE.
+        /// The thread has made the same open before, and the open was interrupted or answered ESTALE.
         case returning(PendingOpen, Node, isRetry: Bool)
     }
 
@@ -40,7 +42,7 @@ final class OpenArrivals: Sendable {
         }
     }
 
-    /// Notes that a thread opens a file, and says how the open continues.
+    /// Notes that a thread opens a file. Returns how the open must continue.
     @inline(__always)
     func arrive(at id: NodeID, flags: Int32, by caller: Caller) -> Arrival {
         guard let node = nodes[id] else { return .unknownNode }
@@ -56,7 +58,8 @@ final class OpenArrivals: Sendable {
             ? .crowded(node, isRetry: isRetry) : .new(node, isRetry: isRetry)
     }
 
-    /// Runs `begin` after earlier opens of the same user, so that requests of other users do not queue behind them.
+    /// Calls `begin` after the user's earlier opens. So other users' requests do not have to wait behind many opens of
+    /// one user.
     func enqueue(_ begin: @escaping OpenQueue.Body, of user: UInt32, on node: Node) {
         queue.add(of: user, on: node.isDistant ? node.key.mount : 0, begin) { turn in
             node.threads(for: .opening).run(turn)

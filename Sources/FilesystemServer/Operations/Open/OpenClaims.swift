@@ -7,14 +7,15 @@ import LinuxSystem
 /// The second step of an open: makes the handle and its claim.
 final class OpenClaims: Sendable {
     enum Outcome {
-        /// The claim is granted; the grant is nil if the file needs no claim.
+        /// The claim is granted. If the file needs no claim, the grant is nil.
         case admitted(Handle, Grant?)
-        /// The claim waits; the engine will report a decision.
+        /// The claim waits. The engine reports its decision later.
         case waiting(Handle)
-        /// The claim is granted, but the file lost its name or is another document: the answer may have to be ESTALE.
+        /// The claim is granted, but the file has lost its name or belongs to another document. The answer may have to
+        /// be ESTALE.
         case outdated(Handle, Grant)
-        /// The claim has ended, because another file has the name. The handle only describes the retry that is expected; no
-        /// claim was made for it.
+        /// Another file has got the name, so the claim has ended. The handle, which has no claim, describes the retry
+        /// that is expected.
         case replaced(Handle)
     }
 
@@ -41,7 +42,7 @@ final class OpenClaims: Sendable {
         statLedger = unsavedStats.statLedger
     }
 
-    /// Makes the handle of an open and claims its file; claims anew if the file becomes another document meanwhile.
+    /// Makes the handle of an open and its claim. If the file gets another document in the meantime, makes a new claim.
     func claim(_ node: Node, flags: Int32, isRetry: Bool, by caller: Caller) -> Outcome {
         while true {
             closer.closeLingering(on: node)
@@ -60,8 +61,8 @@ final class OpenClaims: Sendable {
         return engine.claim(request, by: handle)
     }
 
-    /// Checks whether a rename or an unlink came before a claim that was granted at once. Returns nil if the claim is about a
-    /// document that the file no longer is.
+    /// Called when a claim was granted without a wait. Checks whether the file was renamed or removed just before.
+    /// Returns nil if the file no longer belongs to the claimed document.
     private func review(_ handle: Handle, _ grant: Grant) -> Outcome? {
         let node = handle.node
         let (item, hasName) = node.document
@@ -81,7 +82,7 @@ final class OpenClaims: Sendable {
         }
     }
 
-    /// The file that has the node's former name now, if the node lost its name during this open.
+    /// If the node has lost its name during this open, the file that has this name now.
     private func successor(of node: Node) -> Node? {
         let (name, directory, hasName) = node.location
         guard !hasName, let directory else { return nil }
@@ -104,7 +105,7 @@ final class OpenClaims: Sendable {
             isRetry: isRetry, processes: processes)
     }
 
-    /// Ends the claim of a handle, and makes a handle without a claim for the same open.
+    /// Ends the claim of a handle. Returns a new handle of the same file, without a claim.
     func unclaimed(_ handle: Handle) -> Handle {
         engine.end(handle.claim)
         return Handle(

@@ -4,26 +4,27 @@ import CoordinationEngine
 import LinuxSystem
 import VersionStore
 
-/// The third step of an open: preserves the contents that the open would destroy, or that it would change in the store.
+/// The third step of an open: preserves contents that the open, or later writes through its handle, would destroy.
 final class OpenPreservation: Sendable {
-    /// The work that comes before a file is opened.
+    /// The work that must be done before a file is opened.
     enum Work {
         case ready
-        /// Versions in the store are hard links to this file, and their writers have closed it. Each version gets its own copy
-        /// before the file is written.
+        /// The store has hard links to this file that have no writers. Before the file is opened to write, each link is
+        /// replaced by a copy.
         case detachingLinks
-        /// A preempted writer seems to have changed nothing. Before this open changes the file, the writer's file position is
-        /// read, and its stores to mappings are written back.
+        /// A preempted writer seems to have changed nothing. To check this, its file offset is read, and data that it
+        /// has written to a mapping are written to the file.
         case observing(Grant, writesBack: Bool)
-        /// The contents of the preempted writer are preserved.
+        /// The file's contents are preserved, because preempted programs would lose them.
         case preserving(Grant)
     }
 
-    /// A program that waits for its open while work is done for it.
+    /// The request of an open, which waits while this work is done.
     struct Waiter: Sendable {
-        /// False once the request was answered because of a signal or an unmount. Nothing is preserved for it then.
+        /// Returns false if the request was already answered, because of a signal or an unmount. Then nothing need be
+        /// preserved.
         let isAwaited: @Sendable () -> Bool
-        /// Called once, at the end of the work: with false if the file must not be opened.
+        /// Called once, when the work is done. `mayOpen` is false if the file must not be opened.
         let resume: @Sendable (_ mayOpen: Bool) -> Void
     }
 
@@ -42,8 +43,8 @@ final class OpenPreservation: Sendable {
         self.unsavedStats = unsavedStats
     }
 
-    /// Returns the next work before the file may be opened. If none is left, it has added the handle to the writers of the
-    /// store's hard links.
+    /// Returns the work that must be done next before the file is opened. If no work is left, adds the handle to the
+    /// writers of the store's hard links.
     ///
     /// - Parameter grant: The grant of the handle's claim; nil if the contents were preserved, or if there is no claim.
     @inline(__always)
@@ -57,11 +58,11 @@ final class OpenPreservation: Sendable {
             }
             if cause(for: handle, grant) != nil { return .preserving(grant) }
         }
-        // The last other writer may have closed the file meanwhile.
+        // The last writer of a hard link may have closed the file since the check.
         return !isChange || preserver.join(handle) ? .ready : .detachingLinks
     }
 
-    /// Does the work, on other threads unless the file is ready, and then resumes the open.
+    /// Does the work, and then resumes the open. Other threads do the work, unless nothing need be done.
     func perform(_ work: Work, for handle: Handle, _ grant: Grant?, _ waiter: Waiter) {
         switch work {
         case .ready: waiter.resume(true)
@@ -81,7 +82,7 @@ final class OpenPreservation: Sendable {
         }
     }
 
-    /// Does the work that is still left. An interrupted open ends at once.
+    /// Continues with the remaining work. If the open was interrupted, ends it.
     private func proceed(_ handle: Handle, _ grant: Grant?, _ waiter: Waiter) {
         guard waiter.isAwaited() else { return waiter.resume(false) }
         perform(prepare(handle, grant), for: handle, grant, waiter)
@@ -89,18 +90,18 @@ final class OpenPreservation: Sendable {
 
     private func observe(_ handle: Handle, _ grant: Grant, writesBack: Bool) {
         if writesBack { handle.node.writeBackStores() }
-        // Of very many handles none is observed: each counts as having written when it ends.
+        // If very many writers were preempted, they are not checked one by one. Each of them counts as having written.
         guard !grant.preemptsMore else { return }
         for writer in cleanWriters.writers(passedBy: grant) where cleanWriters.hasYieldedClean(writer) {
             writer.recordObservedPosition()
         }
     }
 
-    /// Preserves the contents of the preempted writer, which this open would destroy.
+    /// Preserves the contents of preempted programs, which this open would destroy.
     private func preserve(for handle: Handle, _ grant: Grant, _ waiter: Waiter) {
         context.work(on: handle.node, for: .preserving) { [self] in
             do throws(StoreError) {
-                // An interrupted open preempts nothing.
+                // If the open was interrupted, it will change nothing, so nothing need be preserved.
                 let cause = waiter.isAwaited() ? cause(for: handle, grant) : nil
                 if let cause, !handle.onlyAppends {
                     try preserver.preserveContents(
@@ -119,10 +120,10 @@ final class OpenPreservation: Sendable {
         }
     }
 
-    /// Why the contents of a file are preserved before it is opened; nil if no program loses contents.
+    /// The reason for which a file's contents are preserved before the open; nil if no program would lose contents.
     private func cause(for handle: Handle, _ grant: Grant) -> PreservationCause? {
-        // This open got a file that is no longer the document. Writers of that file do not delay programs that wait for the
-        // document (R1), so the contents are preserved first.
+        // The open got a file that was replaced, so it is no longer the document's file. Its writers do not make other
+        // programs wait (R1). So this open does not wait for them either, and the contents are preserved.
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
         if mayCut, handle.writesToOrphan { return .orphan }
         if handle.truncates, unsavedStats.hasUnreadSave(handle.item, by: handle.thread) { return .presenter }

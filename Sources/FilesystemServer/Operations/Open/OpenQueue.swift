@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Queues the opens of users that already have many waiting opens, and begins them one after another.
+/// Queues for the opens of users that already have many waiting opens. The opens of a queue begin one after the other.
 ///
-/// The kernel hands requests out in the order of their arrival. Because such opens are put into a queue at once, other
-/// users' requests do not wait behind them. If the file system below is slow for one open, another thread goes on with
-/// the queue after a while.
+/// The kernel hands out requests in the order of their arrival. A serving thread only adds such an open to its queue,
+/// and then answers other users' requests. If an open in the queue takes long, another thread begins the opens after
+/// it.
 final class OpenQueue: Sendable {
     typealias Body = @Sendable () -> Void
 
-    /// The key of a queue. Opens that may wait for a network or another process have queues of their own.
+    /// The user and mount of a queue. Opens that may have to wait for a network or another process are in separate
+    /// queues.
     private struct OpenQueueKey: Hashable {
         let user: UInt32
-        /// The mount of the file, if an open of it may wait for the mount; otherwise 0.
+        /// The mount of the file, if an open may have to wait for that mount; otherwise 0.
         let mount: UInt64
     }
 
-    /// The opens of a queue that have not begun. Only the thread with the number `thread` takes opens out of it.
+    /// The opens of a queue that have not begun yet. Only the thread with the number `thread` may begin them.
     private struct Opens {
-        /// The number of this queue. A later queue with the same key has another number.
+        /// The number of this queue. If a queue with the same key is made later, it has another number.
         let serial: UInt64
         var bodies: [Body] = []
-        /// The opens before this index have begun. They are removed together, when there are many.
+        /// The opens before this index have already begun. To save time, they are removed from the list only when there
+        /// are many.
         var first = 0
         var begun = 0
         var thread = 0
@@ -39,11 +41,11 @@ final class OpenQueue: Sendable {
     }
 
     private struct State {
-        /// The queues. A queue exists as long as a thread takes opens out of it.
+        /// The queues. A queue is removed when a thread finds it empty.
         var lines: [OpenQueueKey: Opens] = [:]
         private var serial: UInt64 = 0
 
-        /// Adds an open to a queue. Returns the number of the queue if the queue begins with this open.
+        /// Adds an open to a queue. If this makes a new queue, returns the number of the queue, otherwise nil.
         mutating func add(_ body: @escaping Body, to line: OpenQueueKey) -> UInt64? {
             let isFirst = lines[line] == nil
             if isFirst { serial += 1 }
@@ -61,18 +63,18 @@ final class OpenQueue: Sendable {
 
     /// If a user has this many waiting opens, further opens of the user are queued.
     static let crowd = 64
-    /// The number of opens that a thread begins before it lets other work go on.
+    /// How many opens a thread begins before it gives other work a chance.
     private static let batch = 16
 
     private let state = Mutex(State())
     private let lines = Atomic<Int>(0)
     private let later: @Sendable (@escaping Body) -> Void
 
-    /// Makes an object without queues. `later` runs a closure after a while: if an open has not ended by then, another
-    /// thread goes on.
+    /// Makes an object without queues. `later` runs a closure after a short time, in which the next open should have
+    /// begun.
     init(later: @escaping @Sendable (@escaping Body) -> Void) { self.later = later }
 
-    /// Returns whether an open of a user is queued: many opens of the user wait, or earlier opens have not begun.
+    /// Returns whether a new open of a user must be queued: the user has many waiting opens, or has a queue already.
     func isCrowded(_ user: UInt32, in parkedRequests: ParkedRequests) -> Bool {
         if lines.load(ordering: .relaxed) > 0,
             state.withLock({ $0.lines.keys.contains { $0.user == user } })
@@ -82,7 +84,8 @@ final class OpenQueue: Sendable {
         return parkedRequests.openCount >= Self.crowd && parkedRequests.waiting(of: user) >= Self.crowd
     }
 
-    /// Runs `body` after the earlier opens of the same user and mount. `run` runs a closure on a thread that may block.
+    /// Runs `body` after the earlier opens of the same user on the same mount. `run` runs a closure on a thread that
+    /// may block.
     func add(
         of user: UInt32, on mount: UInt64, _ body: @escaping Body,
         by run: @escaping @Sendable (@escaping Body) -> Void
@@ -112,7 +115,8 @@ final class OpenQueue: Sendable {
         run { [self] in drain(as: thread, in: line, by: run) }
     }
 
-    /// Checks the queue after a while. If no open has begun since, another thread goes on with the queue.
+    /// After a short time, checks whether another open of the queue has begun. If not, a second thread takes over the
+    /// queue.
     private func watch(
         _ line: OpenQueueKey, _ serial: UInt64, since begun: Int,
         by run: @escaping @Sendable (@escaping Body) -> Void

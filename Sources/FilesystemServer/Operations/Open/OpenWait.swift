@@ -5,14 +5,15 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Treats opens that wait: when they are granted, interrupted, retried or resumed.
+/// Handles the opens that wait: when the claim is granted, when a signal comes, and when the thread sends the open
+/// again.
 extension Open {
-    /// How long an interrupted thread may take to send the open again, with the same position in the lock queue.
+    /// How long an interrupted open keeps its position in the lock queue, in case its thread sends it again.
     private static let placeKept = TimeSpan.milliseconds(100)
-    /// The most claims that an open makes for files that it has found, if each of these files becomes another document
-    /// during the wait. Each wait may be as long as that of any open.
+    /// The file that an open has found may be replaced during the wait. The open then makes a new claim for its file,
+    /// and may wait as long as before. This is the most claims that it makes.
     private static let mostFileClaims = 3
-    /// How long the retry of an open is expected after ESTALE.
+    /// After ESTALE, the open must come again within this time.
     private static let retryExpected = TimeSpan.seconds(1)
 
     private var engine: Engine { context.engine }
@@ -29,7 +30,8 @@ extension Open {
 
     func park(_ handle: Handle, isRetry: Bool, fileClaims: Int, reply: consuming Reply) {
         let open = pendingOpen(handle, isRetry: isRetry, fileClaims: fileClaims, for: reply)
-        // Added before it is parked: the claim may be granted already, and a removal of the name must find this open (D93).
+        // The open is added before it is parked. Its claim may be granted at any moment, and a removal of the name must
+        // find the open (D93).
         expectedRetries.addWaiting(open)
         if handle.node.detectDatabase() {
             expectedRetries.removeWaiting(open)
@@ -42,7 +44,8 @@ extension Open {
         lockPoller.scheduleLockPoll(on: handle.node)
         engine.onDecision(open.claim) { [self] decision in endOpenWait(open, decision) }
         forceBeyondShare(open)
-        // The kernel reports a signal only once, and may have done so while the request waited for something else.
+        // The kernel reports only the first signal of a request, and the request may have got it during an earlier
+        // wait.
         if fileClaims > 0 { parkedRequests.checkSignalsOnce(open.token) }
         if parkedRequests.isClosed { abandon(open, .unmounted) }
     }
@@ -60,8 +63,8 @@ extension Open {
             })
     }
 
-    /// Forces an open if its user has more waiting opens than are allowed (rule T2: a forced claim is granted at once).
-    /// Contents that the open would destroy are preserved first, as at the end of a wait.
+    /// If a user has more waiting opens than are allowed, forces an open of this user: its claim is granted without a
+    /// wait (rule T2). Contents that the open would destroy are preserved, as at the end of a wait.
     private func forceBeyondShare(_ open: PendingOpen) {
         guard parkedRequests.isOverShare(open.user) else { return }
         engine.force(open.claim)
@@ -73,8 +76,8 @@ extension Open {
         }
     }
 
-    /// Takes the engine's decision about the claim of an open, which comes once, whether or not the open's thread waits
-    /// then.
+    /// Called once, when the engine has decided about the claim of an open. At that time, the thread of the open may be
+    /// waiting or away.
     private func endOpenWait(_ open: PendingOpen, _ decision: Engine.Decision) {
         guard let reply = open.decide(decision)?.take() else { return }
         let handle = open.handle
@@ -96,48 +99,50 @@ extension Open {
         }
     }
 
-    /// Opens the file of an open that was granted, unless another file took the file's name during the wait.
+    /// Called when the claim of a waiting open was granted. Opens the file, unless its name got another file during the
+    /// wait.
     func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
         let (handle, isRetry) = (open.handle, open.isRetry)
         guard handle.isReplaced else { return finish(handle, grant, reply: reply) }
         noteStale(open, handle)
-        // The kernel retries an open only once. The kernel's own threads do not retry an open at all.
+        // ESTALE helps only if the kernel will retry: it retries an open only once, and never for its own threads.
         guard isRetry || open.thread == 0 || ProcessInspection.isKernelThread(open.thread) else {
             return requestRetry(open, ending: open.claim, reply: reply)
         }
-        // The claim was for the document, which now has another file. An open a moment earlier would have found the
-        // replaced file and waited for the file's writers. So this open waits for these writers now.
+        // The claim was for the document, which now has another file. So the open has not waited for the writers of the
+        // file that it found. A new claim waits for them.
         if handle.node.item != handle.item, open.fileClaims < Self.mostFileClaims {
             engine.end(open.claim)
             return begin(
                 handle.node, flags: handle.flags, isRetry: true, fileClaims: open.fileClaims + 1,
                 reply: reply)
         }
-        // The writes of the handle are preserved in the store, because no program can find the file any more.
+        // No program can find this file any more. So data that are written through this handle are preserved in the
+        // store.
         handle.becomeOrphanWriter()
         finish(handle, grant, reply: reply)
     }
 
-    /// Answers ESTALE to an open of a file, because another file has taken the name just now. The kernel then looks the
-    /// name up again.
+    /// Answers ESTALE to an open, because its name has just got another file. The kernel then looks the name up a
+    /// second time.
     ///
-    /// The presenter may have just saved the document for another program. An open a moment earlier would have waited for
-    /// that save.
+    /// A presenter may have saved the document because of another program's access. An open that came a moment earlier
+    /// would have waited for this save. So this open must get the new file.
     func retrySuccessor(_ handle: Handle, reply: consuming Reply) {
         let open = pendingOpen(handle, isRetry: true, for: reply)
         noteStale(open, handle)
         requestRetry(open, ending: nil, reply: reply)
     }
 
-    /// Answers an open with ESTALE. The retry is expected before the claim ends, so that no program takes the name away
-    /// in between.
+    /// Answers an open with ESTALE, and ends its claim. The retry is noted before the claim ends, so that no program
+    /// takes the name away in between.
     ///
-    /// If the claim was held for the retry, it would block the next writer. That writer may have created the file of its
-    /// name already, while the kernel holds the directory's lock.
+    /// The claim is not held until the retry. Otherwise the next writer would wait for it, possibly with a kernel lock
+    /// on the directory, which the retry needs.
     private func requestRetry(_ open: PendingOpen, ending claim: ClaimID?, reply: consuming Reply) {
         coordinator.expectRetry(open, for: Self.retryExpected)
         let directory = open.becomeRetry()
-        // The kernel then asks for the directory's attributes during the retry (`awaitSave`).
+        // Because of this, the kernel asks for the directory's attributes during the retry. See `awaitSave`.
         if let directory { context.connection.invalidateAttributes(of: directory.id) }
         if let claim { engine.end(claim) }
         reply.fail(.stale)
@@ -148,8 +153,8 @@ extension Open {
         engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
     }
 
-    /// Ends the wait of an open with an error. An interrupted open keeps its position in the lock queue for 100 ms, in
-    /// case the program sends it again.
+    /// Ends the wait of an open with an error. After a signal, the open keeps its position in the lock queue for 100
+    /// ms, because the program may send it again.
     private func abandon(_ open: PendingOpen, _ end: ParkedRequests.AbandonReason) {
         guard let reply = open.takeReply()?.take() else { return }
         parkedRequests.leave(open.token)
@@ -163,7 +168,7 @@ extension Open {
         } else {
             engine.withdraw(open.claim)
         }
-        // The open is removed before the answer, because the thread may wait again after the answer.
+        // The open is removed before the answer. After the answer, its thread may begin to wait with the next open.
         expectedRetries.removeWaiting(open)
         reply.fail(end.error)
     }
@@ -175,10 +180,10 @@ extension Open {
         let handle = claims.makeHandle(open.claim, on: node, flags: flags, by: reply.caller)
         let (former, wasRetry) = (open.handle, open.isRetry)
         guard !wasRetry, handle.isClaimed, node.item == open.item, handle.access == former.access else {
-            // The request is the retry after ESTALE, or an open of another file.
+            // This request is the retry after ESTALE, or an open of another file than before.
             coordinator.giveUp(open)
-            // The claim is given up even if the file is the same: another file may be the document by now, and the name
-            // may be another document's.
+            // The old claim ends even if the file is the same as before, because file and document may no longer belong
+            // together.
             return begin(node, flags: flags, isRetry: wasRetry || isRetry, reply: reply)
         }
         if former.locksFile { handle.expectLock() }
@@ -189,7 +194,7 @@ extension Open {
         parkOpen(open)
         let decision = open.resume(handle, with: parked)
         if let decision, let reply = parked.take() { conclude(open, decision, reply: reply) }
-        // A signal may have come before the request was parked.
+        // A signal may have come while the request was not parked yet.
         if decision == nil { parkedRequests.interrupted(token) }
         if parkedRequests.isClosed { abandon(open, .unmounted) }
     }

@@ -5,7 +5,8 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Which document a renamed file is: it moves with its document, takes over the document of its new name, or swaps contents.
+/// Decides which document a file belongs to after a rename. The file stays with its document, or gets the document that
+/// had the new name, or two documents exchange their contents.
 final class DocumentRename: Sendable {
     private let events: DocumentEvents
     private let identity: DocumentIdentity
@@ -30,19 +31,19 @@ final class DocumentRename: Sendable {
         documents = events.documents
     }
 
-    /// Updates nodes, documents and pending saves after a rename, and sends its events.
+    /// Called after a rename. Updates the nodes, documents and pending saves, and sends the events.
     func publish(_ move: RenameFacts, _ save: SaveAssessment?, under claim: ClaimID?) {
-        // Both names are links to the same file. POSIX says that rename(2) does nothing then.
+        // If both names are hard links to the same file, rename(2) does nothing, as POSIX demands.
         let node = move.node
         guard move.target !== node else { return }
         let thread = move.from.caller.thread
-        // Presenters know a tracked file by one of its names. The move of another name does not concern them.
+        // Presenters know a file by only one of its names. A rename of another name does not concern them.
         let isKnown = !node.isTracked(elsewhereThan: move.from, move.status)
         if move.isExchange { return exchange(move, node, isKnown: isKnown, under: claim) }
         let isMoved = isKnown && !(save?.keepsName ?? false)
         if let save, save.keepsName, let evidence = save.evidence {
-            // The pending save is opened first, so that the document stays with the name. Only the document's former file
-            // takes over another document.
+            // The pending save is opened before the file gets its new name. So the document stays with the old name,
+            // and the renamed file no longer belongs to it.
             saveLifecycle.openPendingSave(
                 move.from.name, in: move.from.directory, of: node, isGone: false, by: save.saver,
                 evidence: evidence, audience: save.audience, thread: thread)
@@ -50,7 +51,7 @@ final class DocumentRename: Sendable {
         let awaited =
             move.status.isRegularFile ? saveLifecycle.savedDocument(at: move.to, by: save?.saver) : nil
         if isMoved, engine.hasAwareClients { places.beginRename(of: node, from: move.from.known) }
-        // The node gets the new name before any event is sent, because events of the file have this name.
+        // Events contain the file's name. So the node gets the new name before any event is sent.
         if isKnown {
             identity.rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
         } else {
@@ -62,8 +63,8 @@ final class DocumentRename: Sendable {
             identity.removeName(
                 target, move.to.name, in: move.to.directory,
                 wasLast: status.linkCount <= 1 || status.isDirectory)
-            // A file that presenters know by another name takes over only a tracked document. The file then is both
-            // documents.
+            // The presenters of this file know it by another name. So the file takes over the replaced document only if
+            // a program follows that document. The file then belongs to both documents.
             isUpdate = move.isUpdate && (isKnown || documents.isTracked(target.item))
             if isUpdate {
                 if isMoved {
@@ -81,7 +82,8 @@ final class DocumentRename: Sendable {
         } else if isMoved {
             events.tellMove(of: node, from: move.from, to: move.to, over: awaited, under: claim)
         } else {
-            // The new name is a further name of a document, or the document stays with its name and this is a backup.
+            // The file is a backup of a document that stays with its name, or presenters know the file by another name.
+            // For presenters of the directory, the new name is a new file.
             events.noteCreation(of: node, move.to, under: claim)
         }
         if !isKnown { events.noteDeletion(ofUnknown: move.from) }
@@ -91,7 +93,7 @@ final class DocumentRename: Sendable {
         fillName(of: move, node, save, under: claim)
     }
 
-    /// Decides whether a renamed file becomes a document that waits for a file under the new name.
+    /// A document may be waiting for a file under the new name. Decides whether the renamed file becomes this document.
     private func fillName(
         of move: RenameFacts, _ node: Node, _ save: SaveAssessment?, under claim: ClaimID?
     ) {
@@ -125,10 +127,11 @@ final class DocumentRename: Sendable {
         } else if let fill, fill.pendingSave.evidence != .move {
             isDocument = identity.fillName(of: fill, with: node)
         } else {
-            // If the waiting document has no presenter, the event of the move is enough, because the mover may have asked
-            // to replace it.
+            // If the waiting document has no presenter, no event of a change is needed: the event of the move is
+            // enough.
             //
-            // This is read first. When the name has a file, presenters of the moved file are presenters of the document.
+            // Whether it has a presenter is read before the name gets the file. After that, presenters of the moved
+            // file would count as presenters of the document.
             let awaiting = documents.awaiting(move.to.name, in: move.to.directory)
             let isShown = awaiting.map(engine.isPresented) ?? false
             let isAwaited = identity.fillAwaited(move.to.name, in: move.to.directory, with: node) {
@@ -162,7 +165,7 @@ final class DocumentRename: Sendable {
         if !isTargetKnown { noteOtherName(move.from, insteadOf: move.to, of: target, under: claim) }
     }
 
-    /// Notes a new name of a file that presenters know by another of its names.
+    /// Notes a new name of a file. Presenters know the file by another name.
     private func noteOtherName(
         _ change: NameChange, insteadOf former: NameChange, of node: Node, under claim: ClaimID?
     ) {
@@ -171,13 +174,14 @@ final class DocumentRename: Sendable {
         events.noteCreation(of: node, change, under: claim)
     }
 
-    /// Records that two documents have exchanged their files. Each document stays with its name and gets the contents of
-    /// the other document, which is how some programs save (D20).
+    /// Called when two documents have exchanged their files. Each document stays with its name, and gets the other
+    /// document's contents. Some programs save in this way (D20).
     private func exchangeContents(
         of move: RenameFacts, _ node: Node, _ target: Node, under claim: ClaimID?
     ) {
         let (document, other) = (node.item, target.item)
-        // Both documents leave their files before either takes the file of the other: see `tellOfExchanges`.
+        // Both documents are separated from their files before one of them takes the other's file. See
+        // `tellOfExchanges`.
         identity.part(node, from: move.from.name, in: move.from.directory)
         identity.part(target, from: move.to.name, in: move.to.directory)
         identity.rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)

@@ -2,10 +2,11 @@
 import FuseBridge
 import LinuxSystem
 
-/// `rename(2)`, by which most programs save.
+/// Carries out rename(2), by which most programs save.
 ///
-/// ``NameRequests`` calls the methods below in the order of ``NameOperation``. ``RenameFacts`` are the files behind both names, ``RenameClaims`` makes the claim, and
-/// ``RenameEffects`` are the consequences for documents, presenters and pending saves.
+/// ``NameRequests`` calls the methods of this class in the order that ``NameOperation`` lists. ``RenameFacts`` has the
+/// files behind both names. ``RenameClaims`` makes the claim. ``RenameEffects`` carries out the consequences for
+/// documents, presenters and pending saves.
 final class Rename: Sendable {
     private let context: MountContext
     private let claims: RenameClaims
@@ -49,8 +50,8 @@ extension Rename: NameOperation {
         claims.lockRequest(for: move, after: former)
     }
 
-    /// Returns the files with contents that the rename endangers. A save that first renames or exchanges the document is
-    /// going to remove it afterwards.
+    /// Returns the files whose contents the rename endangers. If the rename begins a save, these include the renamed
+    /// document, because the save will remove it later.
     func endangered(by move: RenameFacts, _ save: SaveAssessment?) -> EndangeredFiles {
         if move.isExchange { return EndangeredFiles(aside: [move.node, move.target].compactMap(\.self)) }
         return EndangeredFiles(replaced: move.target, aside: save?.keepsName ?? false ? [move.node] : [])

@@ -5,7 +5,7 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// The claim of a rename: whether a rename needs one, and whether the rename is a step of a save.
+/// Decides whether a rename needs a claim, and whether the rename is a step of a save.
 final class RenameClaims: Sendable {
     private let saveLifecycle: SaveLifecycle
     private let nameRequests: NameRequests
@@ -28,7 +28,7 @@ final class RenameClaims: Sendable {
         expectedRetries = coordinator.expectedRetries
     }
 
-    /// The request for a rename; nil if the rename concerns no other program.
+    /// Returns the request for the claim of a rename. Returns nil if the rename concerns no other program.
     func lockRequest(for move: RenameFacts, after former: ClaimedRequest?) -> ClaimedRequest? {
         guard move.node !== move.target, isClaimed(move) else { return nil }
         let save = former?.save(of: move.node) ?? assessSave(of: move)
@@ -43,10 +43,11 @@ final class RenameClaims: Sendable {
 
     /// Returns whether a rename needs a claim.
     ///
-    /// The claim for a moved directory asks the presenters of items in it, and waits for accesses to these items over the
-    /// control socket. So a directory needs no claim while no client is connected.
+    /// The claim for a directory asks presenters of items in it, and waits for accesses to them over the control
+    /// socket. So it is not needed while no client is connected to the socket.
     private func isClaimed(_ move: RenameFacts) -> Bool {
-        // rename(2) cannot replace a directory that has entries. So no presenter is asked to relinquish such a directory.
+        // rename(2) replaces only empty directories. If the target has entries, the rename will fail, so no presenter
+        // is asked.
         if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
             return target.isEmptyDirectory
         }
@@ -65,8 +66,8 @@ final class RenameClaims: Sendable {
         return ClaimRequest(engine.makeClaimID(), .nameChange, source, target)
     }
 
-    /// Returns the claim for the target of a rename: for the replaced file, for the document that waits at the name, or
-    /// for the package.
+    /// Returns the claim for the new name of a rename: for the file that is replaced, for the document that waits for a
+    /// file at this name, or for the package.
     private func claimedTarget(of move: RenameFacts) -> ClaimRequest.Part? {
         if let target = move.target {
             if move.isOverOtherLink { return nil }
@@ -77,14 +78,15 @@ final class RenameClaims: Sendable {
         return move.from.directory === move.to.directory ? nil : nameRequests.changeOfPackage(by: move.to)
     }
 
-    /// Returns the save of which a rename is a step, if the rename takes a document's name away. Otherwise returns nil.
+    /// If a rename takes a document's name away as a step of a save, returns the save. Otherwise returns nil.
     private func assessSave(of move: RenameFacts) -> SaveAssessment? {
         let thread = move.from.caller.thread
         guard thread > 0, move.status.isRegularFile, !move.isExchange else { return nil }
         let node = move.node
-        // If presenters know the file by another name, this rename does not show a save of the document.
+        // Presenters know this file by another name. So this rename takes no document's name away.
         guard !move.isOfOtherLink else { return nil }
-        // The caller may fill a name that it made free before with this file. So pending saves matter, too.
+        // The caller may be giving this file a name that it has made free before. So this is also checked while saves
+        // are pending.
         guard
             saveLifecycle.mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
                 || !saves.hasNoPendingSaves

@@ -5,13 +5,14 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// The effects of a rename on nodes, open files and pending saves; ``DocumentRename`` has those on documents.
+/// Carries out the effects of a rename on nodes, open files and pending saves. ``DocumentRename`` carries out its
+/// effects on documents.
 final class RenameEffects: Sendable {
-    /// The values that the end of a rename needs.
+    /// The data that are needed at the end of a rename.
     struct Scope {
-        /// Whether the rename takes a name away in the middle of a save.
+        /// Whether the rename makes a document's name missing in the middle of a save.
         let isVacating: Bool
-        /// The moved directories, with the former names by which presenters still know them.
+        /// The directories that are moved, with the old names by which presenters still know them.
         let directories: [(Node, former: NodeName)]
     }
 
@@ -55,7 +56,8 @@ final class RenameEffects: Sendable {
             events.submitDeferredDeletions(in: target)
         }
         noteUseOfFiles(in: move, by: move.from.caller.thread)
-        // A file with several names that is a log or a database keeps its item class under a new name.
+        // A log or database with several names keeps its item class under each new name. Other files may become
+        // documents, and their writers then get claims.
         if node !== move.target, !move.keepsClass { identity.claimForWriters(of: node, named: move.to) }
         if move.isExchange, let target = move.target {
             identity.claimForWriters(of: target, named: move.from)
@@ -89,9 +91,9 @@ final class RenameEffects: Sendable {
         move.node.renames.end()
     }
 
-    /// Answers the request, and then invalidates what the kernel knows wrongly.
+    /// Answers the request. Then invalidates names in the kernel's cache that are wrong after the rename.
     func answer(_ move: RenameFacts, reply: consuming Reply) {
-        // A file that was being opened during this rename had no handle in the table yet. Its handle gets a claim now.
+        // A file that was being opened during this rename was not in the handle table yet. Its handle gets a claim now.
         if !move.keepsClass { identity.claimForWriters(of: move.node, named: move.to) }
         if move.isExchange, let target = move.target {
             identity.claimForWriters(of: target, named: move.from)
@@ -121,14 +123,15 @@ final class RenameEffects: Sendable {
         return found
     }
 
-    /// Invalidates a name in the kernel, which still has the node under it that it looked up before.
+    /// Invalidates a name in the kernel's cache. The kernel has looked up another node under this name before.
     private func invalidateName(of change: NameChange) {
         context.work(on: change.directory, for: .fileObservation) { [self] in
             change.name.withName { connection.invalidateEntry($0, in: change.directory.id) }
         }
     }
 
-    /// Notes that a program uses both files of a rename. A file that goes back to its name of a moment ago is left out.
+    /// Notes that a program uses both files of a rename. If the rename gives a file its former name back, that file is
+    /// left out.
     private func noteUseOfFiles(in move: RenameFacts, by thread: Int32) {
         guard !saves.hasNoPendingSaves else { return }
         let (number, place) = (NodeNumber(move.node.id.rawValue), NodeNumber(move.to.directory.id.rawValue))

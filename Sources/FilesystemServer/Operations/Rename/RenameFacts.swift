@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// A rename with its nodes and their status. It is a class, because a struct of this size would be copied at each call.
+/// The names of a rename, with their nodes and status.
+///
+/// This is a class, because a struct of this size would be copied at each call.
 final class RenameFacts: NameFacts {
     let from: NameChange
     let to: NameChange
     let flags: UInt32
     let status: FileStatus
     let node: Node
-    /// Nodes that the kernel does not know. They stay known until the rename is over.
+    /// The nodes that the kernel does not know. They are held until the end of the rename.
     let visits: [RetainedNode]
     let targetStatus: FileStatus?
     let target: Node?
-    /// Whether the renamed file is a document that presenters know by another name than the old name.
+    /// Whether the renamed file is a document, and presenters know it by another name than the one that is renamed.
     let isOfOtherLink: Bool
-    /// Whether the target is a document that presenters know by another name than the replaced name.
+    /// Whether the target is a document, and presenters know it by another name than the one that is replaced.
     let isOverOtherLink: Bool
 
     /// Reads the status of both names, and finds their nodes.
@@ -45,8 +47,8 @@ final class RenameFacts: NameFacts {
         isOverOtherLink = targetStatus.flatMap { target?.isTracked(elsewhereThan: to, $0) } ?? false
     }
 
-    /// Returns the node of the renamed file. The kernel has looked the name up, so an unknown file was put there out of
-    /// band.
+    /// Returns the node of a file. The kernel has looked up the name, so a file that the kernel does not know got the
+    /// name out of band.
     private static func node(
         of status: FileStatus, called change: NameChange, in nodes: NodeTable,
         visiting visits: inout [RetainedNode]
@@ -65,22 +67,22 @@ final class RenameFacts: NameFacts {
     var isTargetOneOfSeveral: Bool {
         targetStatus.map { $0.linkCount > 1 && !$0.isDirectory } ?? false
     }
-    /// Whether the renamed file keeps its item class under any new name (``Node/keepsName(insteadOf:in:)``).
+    /// Whether the renamed file keeps its item class under every name (``Node/keepsName(insteadOf:in:)``).
     var keepsClass: Bool { isOneOfSeveral && node.itemClass != .private }
 
     var isExchange: Bool { flags & RenameFlags.exchange != 0 }
 
-    /// Whether the renamed file becomes the document of the target: a file is renamed over a file.
+    /// Whether a file is renamed over a file, so that the renamed file has the next contents of the target's document.
     ///
-    /// It does not matter where the file comes from, because the contents under the name change in any case. Any other
-    /// rename over a target is a replacement.
+    /// It does not matter from which directory the file comes, because the contents under the new name change in any
+    /// case. Any other rename over a target replaces the target's document by another.
     var isUpdate: Bool {
         status.isRegularFile && targetStatus?.isRegularFile == true && !isOverOtherLink
     }
 }
 
 extension Node {
-    /// Returns whether presenters know a file by another of its names than `place`.
+    /// Returns whether presenters know this file by another name than `place`.
     func isTracked(elsewhereThan place: NameChange, _ status: FileStatus) -> Bool {
         status.linkCount > 1 && !status.isDirectory && isTracked
             && !isCalled(place.name, in: place.directory)
