@@ -44,7 +44,8 @@ package enum AccessTable {
     package static let makingInPackage = Access.write(.updating)
     /// Returns the access of an UNLINK request.
     ///
-    /// If a save removes the file, the access is an update and not a deletion: the save soon makes the file again.
+    /// If a save removes the file, the access is an update and not a deletion, because the save soon makes a new file
+    /// with the same name.
     package static func removing(isSave: Bool) -> Access { .write(isSave ? .updating : .forDeleting) }
     /// Returns the access that a RENAME request needs to the file that it moves.
     package static func moving(isSave: Bool) -> Access { .write(isSave ? .updating : .forMoving) }
@@ -59,7 +60,7 @@ package enum AccessTable {
 }
 
 extension Node {
-    /// Returns whether a program that opens this file with these flags must make a claim.
+    /// Returns whether a claim must be made when a program opens this file with these flags of open(2).
     func needsClaim(flags: Int32) -> Bool {
         kind == S_IFREG && AccessTable.opening(flags, of: itemClass) != nil
     }

@@ -11,8 +11,8 @@ import LinuxSystem
 /// - in programs that have files of the mount open or work in its directories.
 ///
 /// As long as the mount exists anywhere, the kernel does not end the connection to the daemon. While programs use the
-/// mount, the daemon goes on answering them. When no program uses the mount, the daemon ends. An unused copy would
-/// otherwise keep the source from being mounted again.
+/// mount, the daemon goes on answering them. When no program uses the mount, the daemon ends. If the daemon stayed for
+/// an unused mount, the source could not be mounted a second time.
 struct DetachedMountMonitor: Sendable {
     /// The daemon ends only if no request has come for this time.
     private static let quiet = TimeSpan.seconds(1)

@@ -126,7 +126,7 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Removes versions that have become too old, every ten minutes.
+    /// Every ten minutes, removes the versions that are older than the store's limit allows.
     private func pruneLater() {
         guard filesystem.context.hasStore else { return }
         engine.timers.schedule(at: (Engine.now + Self.prunePause).nanoseconds) { [weak self] in

@@ -14,8 +14,8 @@ extension Lookup {
     /// many times.
     private static let longestChase = 16
 
-    /// Answers a lookup of `.`, by which the kernel finds a node again, or of `..`, by which it finds the node's parent
-    /// directory.
+    /// Answers a lookup of `.` or `..` in a node. By `.` the kernel finds a node that it has forgotten, and by `..` the
+    /// node's parent directory.
     func lookUpByNumber(_ id: NodeID, asksForParent: Bool, reply: consuming Reply) {
         // A worker does this. To find a directory, it may be necessary to read all directories above it, which takes
         // long.

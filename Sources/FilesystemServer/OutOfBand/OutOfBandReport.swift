@@ -272,7 +272,8 @@ struct TrackedNames {
 }
 
 extension Node {
-    /// Returns whether the node still has this name. Another thread may have found a new name of the node meanwhile.
+    /// Returns whether the node still has this name. Another thread may have found a new name of the node in the
+    /// meantime.
     fileprivate func isKnown(by name: EntryName) -> Bool {
         let (own, parent, hasName) = location
         return hasName && parent.map { EntryName(own, in: $0) == name } ?? false

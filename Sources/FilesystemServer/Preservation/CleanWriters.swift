@@ -4,7 +4,7 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-/// Handles of programs that had changed nothing when they were suspended or preempted (rule Y9). Such a writer has
+/// Observes writers that had changed nothing when they were suspended or preempted (rule Y9). Such a writer has
 /// *yielded clean*.
 ///
 /// A file does not show which of its writers has changed it. So when another writer closes the file, the file's state
@@ -130,8 +130,8 @@ final class CleanWriters: Sendable {
     /// Returns whether a preempted writer may have written data to a mapping that the kernel has not written to the
     /// file yet.
     ///
-    /// If the grant does not list all preempted writers, the answer is yes, unless the kernel reads and writes the file
-    /// below itself.
+    /// Under passthrough there are no such data. Otherwise the answer is yes if the grant does not list all preempted
+    /// writers.
     func mayHoldDirtyPages(_ grant: Grant, on node: Node) -> Bool {
         if case .backing = node.dataRoute { return false }
         return grant.preemptsMore || writers(passedBy: grant).contains { $0.mayHoldDirtyPages }

@@ -71,8 +71,8 @@ final class ContentPreserver: Sendable {
     /// Preserves the contents of a file before `step`, which truncates the file or lets a program continue that will
     /// truncate it.
     ///
-    /// Preempted writers may write until the contents are on the disk. If they do, the file is copied a second time,
-    /// just before `step`. The second copy is written to the disk after `step`.
+    /// Preempted writers can still write until the contents are on the disk. If they do, the file is copied a second
+    /// time, just before `step`. The second copy is written to the disk after `step`.
     func preserveContents(
         of node: Node, because cause: PreservationCause, by subject: (any JournalSubject)?,
         doubting isTimeRacy: (FileStatus) -> Bool, before step: () -> Void

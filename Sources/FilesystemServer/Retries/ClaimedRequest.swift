@@ -110,7 +110,8 @@ final class ClaimedRequest: Claimant, PreservationSubject {
     /// Whether the request's claim ends as soon as it is decided. The retry then makes a new claim.
     ///
     /// In a package, requests for different names claim the same item. Suppose that the claim was held until the retry.
-    /// Another request could wait for the claim, with a kernel lock that the retry needs, and both would be stuck.
+    /// A second request could then wait for the claim, with a kernel lock that the retry needs. Both requests would
+    /// wait for each other.
     var endsWhenDecided: Bool {
         if case .making = kind { return true }
         return isInPackage

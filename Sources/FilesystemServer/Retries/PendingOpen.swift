@@ -4,7 +4,7 @@ import CoordinationEngine
 import FuseBridge
 import Synchronization
 
-/// An open that could not be granted at once.
+/// An open with a claim that was not granted without a wait.
 ///
 ///     parked ──granted──▶ decided, finishing
 ///        │  ╲──refused──▶ decided, answered EBUSY

@@ -260,7 +260,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Removes a retry, because its request will not come again, or another request came instead of it.
+    /// Removes a retry, because its thread will not send the request again, or has sent another request.
     func drop(_ serial: UInt64, by thread: Int32) -> PendingRetry? {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.serial == serial else { return nil }

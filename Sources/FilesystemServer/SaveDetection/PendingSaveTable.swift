@@ -25,8 +25,8 @@ package struct PendingSaveTable: Sendable {
     private struct Group: Sendable {
         /// The time of the saver's last operation on the mount.
         var last: Instant
-        /// The saver's pending saves, the oldest first. Those before the index `head` have ended. So have all others
-        /// that are not in `names`.
+        /// The saver's pending saves, the oldest first. Those before the index `head` have ended. Those that are not in
+        /// `names` have ended as well.
         var pendingSaves: [PendingSave] = []
         var head = 0
 

@@ -6,7 +6,7 @@ import LinuxSystem
 /// Notes changes that are made through the mount, so that the watcher of the source does not report them as out-of-band
 /// changes.
 final class SourceWatch: Sendable {
-    /// The watcher. It is nil for an in-place mount, because no path leads around such a mount to the files.
+    /// The watcher of the source. Nil for an in-place mount, because no path leads to the files below such a mount.
     let watcher: SourceWatcher?
     private let engine: Engine
 

@@ -13,7 +13,7 @@ extension TimeSpan {
         self.init(text, ["": 1000, "s": 1000, "ms": 1, "m": 60_000], upTo: Self.longest)
     }
 
-    /// Parses a time like ``init(parsing:)``, and also hours and days such as `12h` or `30d`.
+    /// Parses a time. Accepts all times that ``init(parsing:)`` accepts, and hours and days such as `12h` or `30d`.
     package init?(parsingLong text: String) {
         let factors: [String: UInt64] = [
             "": 1000, "s": 1000, "ms": 1, "m": 60_000, "h": 3_600_000, "d": 86_400_000,

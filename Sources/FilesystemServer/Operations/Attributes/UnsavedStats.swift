@@ -100,8 +100,8 @@ final class UnsavedStats: Sendable {
         return !handles.all(on: node).contains { $0.process == process.number || $0.thread == thread }
     }
 
-    /// Makes a claim to read the document, which causes its save: most programs read it after the stat. The claim ends
-    /// as soon as it is granted.
+    /// Makes a claim to read the document. Because of the claim, the presenter saves the document. The claim ends as
+    /// soon as it is granted.
     private func claim(
         _ save: PendingStat, by command: StatLedger.Command, until end: Instant, reply: consuming Reply
     ) {

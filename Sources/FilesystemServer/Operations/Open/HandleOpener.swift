@@ -34,7 +34,7 @@ final class HandleOpener: Sendable {
         submounts = context.submounts
     }
 
-    /// Opens a file and answers the request. Its claim is granted, or it needs none.
+    /// Opens a file and answers the request. The claim of the handle was granted before, or the file needs no claim.
     func open(_ handle: Handle, reply: consuming Reply) {
         let isPresented = events.identifyWriter(of: handle)
         do throws(Errno) {

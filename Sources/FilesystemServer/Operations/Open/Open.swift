@@ -86,8 +86,8 @@ final class Open: Sendable {
         }
     }
 
-    /// Opens a file. Its claim is granted, or it needs none. If the open would destroy contents, preserves them before
-    /// that.
+    /// Opens a file. The claim of the handle was granted before, or the file needs no claim. Contents that the open
+    /// would destroy are preserved.
     func finish(_ handle: Handle, _ grant: Grant?, reply: consuming Reply) {
         let work = preservation.prepare(handle, grant)
         if case .ready = work { return opener.open(handle, reply: reply) }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// What happens with an open whose claim was granted without a wait, if the file was renamed or removed at the same
-/// time.
+/// The next step of an open after its claim was granted without a wait. The file may have been renamed or removed at
+/// the same time.
 package enum OpenAdmission: Hashable, Sendable {
     case open
     /// The file now belongs to another document than the claim. So the open makes a new claim.

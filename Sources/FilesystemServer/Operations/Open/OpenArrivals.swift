@@ -58,8 +58,8 @@ final class OpenArrivals: Sendable {
             ? .crowded(node, isRetry: isRetry) : .new(node, isRetry: isRetry)
     }
 
-    /// Calls `begin` after the user's earlier opens. So other users' requests do not have to wait behind many opens of
-    /// one user.
+    /// Calls `begin` when the user's previous opens have begun. Because the opens are in a queue, other users' requests
+    /// do not wait behind them.
     func enqueue(_ begin: @escaping OpenQueue.Body, of user: UInt32, on node: Node) {
         queue.add(of: user, on: node.isDistant ? node.key.mount : 0, begin) { turn in
             node.threads(for: .opening).run(turn)

@@ -84,8 +84,8 @@ final class OpenQueue: Sendable {
         return parkedRequests.openCount >= Self.crowd && parkedRequests.waiting(of: user) >= Self.crowd
     }
 
-    /// Runs `body` after the earlier opens of the same user on the same mount. `run` runs a closure on a thread that
-    /// may block.
+    /// Runs `body` when the previous opens of the same user on the same mount have begun. `run` runs a closure on a
+    /// thread that may block.
     func add(
         of user: UInt32, on mount: UInt64, _ body: @escaping Body,
         by run: @escaping @Sendable (@escaping Body) -> Void

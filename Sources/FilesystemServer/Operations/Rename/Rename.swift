@@ -50,8 +50,8 @@ extension Rename: NameOperation {
         claims.lockRequest(for: move, after: former)
     }
 
-    /// Returns the files whose contents the rename endangers. If the rename begins a save, these include the renamed
-    /// document, because the save will remove it later.
+    /// Returns the files that may lose their contents because of the rename. If the rename begins a save, the renamed
+    /// document is among them, because the save removes it later.
     func endangered(by move: RenameFacts, _ save: SaveAssessment?) -> EndangeredFiles {
         if move.isExchange { return EndangeredFiles(aside: [move.node, move.target].compactMap(\.self)) }
         return EndangeredFiles(replaced: move.target, aside: save?.keepsName ?? false ? [move.node] : [])
