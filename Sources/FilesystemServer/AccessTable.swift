@@ -44,8 +44,8 @@ package enum AccessTable {
     package static let makingInPackage = Access.write(.updating)
     /// Returns the access of an UNLINK request.
     ///
-    /// If a save removes the file, the access is an update and not a deletion, because the save soon makes a new file
-    /// with the same name.
+    /// If a save removes the file, the access is an update and not a deletion. The save soon makes a new file with the
+    /// same name.
     package static func removing(isSave: Bool) -> Access { .write(isSave ? .updating : .forDeleting) }
     /// Returns the access that a RENAME request needs to the file that it moves.
     package static func moving(isSave: Bool) -> Access { .write(isSave ? .updating : .forMoving) }

@@ -16,7 +16,7 @@ final class CoordinatedFilesystem: Filesystem {
     // These services move the data of open files, and show the files' attributes.
     let data: DataPlane
     let shownAttributes: ShownAttributes
-    // These services preserve contents that a step would destroy.
+    // These services preserve the contents of files before a request would destroy them.
     let preserver: ContentPreserver
     let cleanWriters: CleanWriters
     let closePreserver: ClosePreserver

@@ -448,7 +448,7 @@ extension Grant {
 }
 
 extension StoreError {
-    /// Whether another attempt would fail in the same way.
+    /// Whether each further attempt would fail with the same error.
     fileprivate var isForGood: Bool {
         switch self {
         case .tooLarge, .readOnly, .noRight, .noSuchEntry, .notAFile: true

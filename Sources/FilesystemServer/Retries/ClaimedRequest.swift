@@ -32,7 +32,7 @@ final class ClaimedRequest: Claimant, PreservationSubject {
 
     private struct State {
         var claiming = Claiming.unclaimed
-        /// Whether the kernel will not retry the request, so that no claim is needed.
+        /// True if the kernel will certainly not retry the request. Then no claim is needed.
         var isOver = false
         /// The closures to run when the claim is decided. The list is empty after the decision.
         var outcomes: [Engine.DecisionHandler] = []

@@ -26,7 +26,8 @@ struct SleepInhibitor: Sendable {
         self.log = log
     }
 
-    /// Waits for announcements and ends waits, for ever or until the library for logind turns out to be missing.
+    /// Waits for announcements of a sleep, and ends the waits of requests before each sleep. Returns only if the
+    /// library for logind is missing.
     func run() {
         while true {
             do throws(Errno) {

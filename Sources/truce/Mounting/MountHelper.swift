@@ -45,8 +45,8 @@ enum MountHelper {
     }
 
     private static func mount(_ line: MountHelperArguments) throws {
-        // With this option, mount.fuse3(8) has already made a mount, and no daemon serves it. Each call on its path
-        // would wait, so this is checked before anything else.
+        // With the option `drop_privileges`, mount.fuse3(8) has already made a mount, and no daemon serves it. Each
+        // call on its path would wait, so this is checked before anything else.
         guard !line.directory.hasPrefix("/dev/fd/") else {
             throw CommandFailure(
                 .usage,

@@ -213,7 +213,7 @@ extension UnsavedStats {
     func readsAsSaved(_ item: ItemID, flags: Int32, by thread: Int32) -> Bool {
         guard statLedger.knows(item), thread > 0 else { return false }
         let party = processes.currentParty(ofThread: thread)
-        // For a presenter's own programs, the document is not saved. So they read what is on the disk.
+        // A presenter saves the document only for other programs, and not for programs that work for the presenter.
         guard !engine.partiesPresenting(item).contains(where: party.works(for:)) else { return false }
         statLedger.noteOpened(item, by: party.session)
         guard let process = party.process, AccessTable.opening(flags, of: .document) == .read() else {

@@ -168,7 +168,8 @@ extension Open {
         } else {
             engine.withdraw(open.claim)
         }
-        // The open is removed before the answer. After the answer, its thread may begin to wait with the next open.
+        // The open is removed before the answer. After the answer, the open's thread may begin to wait with its next
+        // open.
         expectedRetries.removeWaiting(open)
         reply.fail(end.error)
     }
