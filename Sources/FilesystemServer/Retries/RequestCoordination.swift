@@ -18,7 +18,8 @@ extension RetryCoordinator {
     /// A function that carries out a request with a granted claim, and then ends the claim.
     typealias Step = @Sendable (ClaimedRequest, Grant, consuming Reply) -> Void
 
-    /// How long a step waits at most for threads that look up its name. A running thread does so within microseconds.
+    /// How long a step waits at most for threads that look up its name. A thread that runs without a pause looks up the
+    /// name within microseconds.
     private static let longestDelay = TimeSpan.milliseconds(500)
     private static let interval = TimeSpan.milliseconds(1)
 
@@ -55,8 +56,8 @@ extension RetryCoordinator {
         else {
             return claimUnderLock(request, reply: reply, then: step)
         }
-        // The kernel's own threads (as of its NFS server) do not retry a request. Such a thread's next request may be
-        // for another program.
+        // The kernel's own threads (such as those of its NFS server) do not retry a request. Such a thread's next
+        // request may be for another program.
         let canRetry = { !ProcessInspection.isKernelThread(request.thread) }
         if isNameAwaited(request) {
             guard canRetry() else { return claimUnderLock(request, reply: reply, then: step) }

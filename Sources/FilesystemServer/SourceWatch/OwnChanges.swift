@@ -9,8 +9,7 @@ import Synchronization
 /// two. The process of a change does not show the difference: for passthrough, the kernel writes to the source under
 /// the number of the program's process. inotify reports no process at all.
 package final class OwnChanges: Sendable {
-    /// For this long after a change through the mount, an event of the kernel about the file may be an event of this
-    /// change.
+    /// For this long after a change through the mount, an event of the kernel about the file may report this change.
     package static let period = TimeSpan.seconds(1)
     /// After ``note(_:at:)`` was called for a name, the change of the name through the mount may take this long.
     package static let moment = TimeSpan.milliseconds(250)
