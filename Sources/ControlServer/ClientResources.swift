@@ -7,15 +7,15 @@ import Synchronization
 
 /// The presenters and claims that one connection has in the engine.
 ///
-/// Unless a method says otherwise, it may block, and it runs on the work queue in the connection's lane. The jobs of a lane run
-/// in order, so the end of a connection runs after everything that the connection has begun. ``close()`` may run at any time.
+/// Most methods can block, and run on the work queue in the connection's lane. The jobs of a lane run in order, so ``close()``
+/// runs after all jobs that the connection has begun. The comments of the other methods say where they run.
 final class ClientResources: Sendable {
     struct RegisteredPresenter: Sendable {
         let presenter: PresenterID
         let document: any TrackedDocument
-        /// The document's path in the form that the client is sent.
+        /// The path of the document that is sent to the client.
         let path: [UInt8]
-        /// The messages of the registration that the client is sent.
+        /// The kinds of messages that the presenter will be sent.
         let messages: PresenterMessages
         let isPackage: Bool
     }
@@ -30,7 +30,7 @@ final class ClientResources: Sendable {
     private struct StartedAccess {
         let plan: AccessPlan
         let party: Party
-        /// The items of which the client has preserved a version within the access.
+        /// The items of this access of which the client has already preserved a version.
         var preservedItems: Set<ItemID> = []
     }
 
@@ -54,7 +54,8 @@ final class ClientResources: Sendable {
     private let services: SharedServices
     private let peer: Peer
     private let state = Mutex(State())
-    /// Whether the connection has ended. Its queued requests are then skipped, except those that other programs must learn of.
+    /// Whether the connection has ended. Its queued requests are then skipped, except requests that change what other programs
+    /// see.
     private let isDisconnected = Atomic<Bool>(false)
 
     init(of peer: Peer, in services: SharedServices) {
@@ -72,7 +73,7 @@ final class ClientResources: Sendable {
         var messages = parameters.messages
         let share = services.guest(peer).map { _ in peer.user }
         if let guest = services.guest(peer) {
-            // The engine adds up how long each guest delays other users, so it needs the guest's user.
+            // The engine needs the guest's user, because it adds up how long each guest delays other users.
             party.user = peer.user
             messages = guest.permitted(messages, with: try guest.checkedToLook(at: parameters.path))
         }
@@ -134,7 +135,8 @@ final class ClientResources: Sendable {
     ) throws(ProtocolFailure) -> PreparedAccess {
         let own = try self.party(process)
         var party = own
-        // The client and the other process both work on the file. They are partners, so neither of them waits for this access.
+        // The client and the process in `onBehalfOf` work on the file together. They are partners, so neither of them waits for
+        // this access.
         if let other = accessRequest.onBehalfOf {
             party = try self.party(of: other)
             party.partner = own
@@ -161,22 +163,22 @@ final class ClientResources: Sendable {
         return PreparedAccess(accessRequest: accessRequest, plan: plan, party: party)
     }
 
-    /// Makes the claim of a prepared access, unless the connection was closed after the preparation.
+    /// Makes the claim of a prepared access. If the connection was closed after the preparation, withdraws the claim.
     func take(
         _ claim: ClaimID, _ prepared: PreparedAccess,
         tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
     ) throws(ProtocolFailure) -> AccessPlan? {
         let (accessRequest, plan, party) = (prepared.accessRequest, prepared.plan, prepared.party)
-        // A guest that may only read gets a claim like that of an unaware program. If it is idle, it is suspended, so that
-        // writers need not wait for it.
+        // A guest without the right to write gets a claim like that of an unaware program. Such a claim is suspended when the
+        // guest is idle, so that writers need not wait for it.
         let nature = plan.isReadOnlyGuest && accessRequest.nature == .aware ? .handle : accessRequest.nature
         var request = Coordination.ClaimRequest(claim, nature, plan.parts[0], Array(plan.parts.dropFirst()))
         request.within = accessRequest.within
         request.answering = accessRequest.answering
         let claimant = AwareClaimant(plan.parts.map(\.access), to: plan.claimedDocuments, by: party)
         let admission = services.engine.claim(request, by: claimant)
-        // The engine asks for the party of a claim only when two claims meet. But changes within this access are compared with
-        // its party, so the engine is told the party now.
+        // The engine normally asks for the party of a claim only when the claim meets another claim. It gets the party now,
+        // because it compares changes during this access with the party.
         if nature != .handle { services.engine.identify(claim, as: party) }
         // If `close()` ran before the claim existed, it could not withdraw the claim. So the claim is withdrawn here.
         if state.withLock({ $0.isClosed }) {
@@ -191,8 +193,8 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Returns the present paths of a guest's documents. If the guest has no right to access a document there, the access is
-    /// ended and this throws.
+    /// Returns the paths that a guest's documents have now. If the guest has no right to access a document at its path, ends
+    /// the access and throws.
     func recheckRights(
         _ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm], for guest: Guest
     ) throws(ProtocolFailure) -> [[UInt8]] {
@@ -205,8 +207,8 @@ final class ClientResources: Sendable {
                 } catch {
                     rights = []
                 }
-                // The claim of a user that may only read is suspended when writers wait. This access was planned as one by a
-                // user that may write.
+                // A read by a user without the right to write is planned differently: its claim can be suspended for writers.
+                // If the user has lost the right to write since the planning, the plan is not valid any more.
                 let isPlanned = intent.access.isWrite || plan.isReadOnlyGuest || rights.contains(.write)
                 guard !rights.isEmpty, isPlanned else {
                     throw .denied(
@@ -247,7 +249,8 @@ final class ClientResources: Sendable {
             let shown = items.flatMap { services.engine.snapshot(of: $0).presenters.map(\.presenter) }
             let refusals = services.refusals.since(moment, of: explanation.refuser.map { [$0] } ?? shown)
             let refusers = explanation.refuser.map { [$0] } ?? refusals.map(\.presenter)
-            // The presenter that refused may present a file that the guest may not see. Then the guest is told no name.
+            // The guest possibly has no right to see the file of the presenter that refused. In this case the failure contains
+            // no name.
             if services.guest(peer) != nil, !Set(refusers).isSubset(of: shown) {
                 return .refused(by: [], "", nil)
             }
@@ -257,7 +260,8 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Removes the details from a failure for a guest, because they may name files that the guest may not see.
+    /// Removes the details from a failure that is sent to a guest, because they can contain names of files that the guest may
+    /// not see.
     private func redacted(_ failure: ProtocolFailure) -> ProtocolFailure {
         guard services.guest(peer) != nil, let end = failure.message.firstIndex(of: ":") else {
             return failure
@@ -267,9 +271,7 @@ final class ClientResources: Sendable {
         return short
     }
 
-    /// Allows a client to preserve a file once within each access that writes the file; throws otherwise.
-    ///
-    /// Without this limit, a client could fill the disk space of the file's owner.
+    /// Allows a client to preserve a file once within each access that writes the file; throws at the second attempt.
     func reservePreservation(of path: PathForm, within claims: [ClaimID]) throws(ProtocolFailure) {
         let plans = state.withLock { state in
             claims.compactMap { id in state.accesses[id].map { (id, $0.plan) } }
@@ -352,8 +354,8 @@ extension ClientResources {
         let (claim, path, newPath) = (
             ClaimID(move.access), move.path.bytes ?? [], move.newPath.bytes ?? []
         )
-        // The client names the document by its path before the move. If the rename was made through the mount, the document
-        // already has its new path.
+        // The client sends the path that the document had before the move. If the rename was made through the mount, the
+        // document already has its new path.
         guard let startedAccess = state.withLock({ $0.accesses[claim] }),
             let document = startedAccess.plan.writtenDocument(at: path)
                 ?? startedAccess.plan.writtenDocument(at: newPath)

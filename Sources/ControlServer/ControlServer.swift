@@ -13,7 +13,8 @@ package struct ControlledMount: Hashable, Sendable {
     package var user: UInt32
     /// The version of the daemon.
     package var version: String
-    /// Whether users other than the owner and root may use the mount. Each of them is served within its rights to files.
+    /// Whether users other than the owner and root may use the mount. Such a user can access only files that the user's rights
+    /// allow.
     package var isShared: Bool
 
     package init(mountpoint: String, source: String, user: UInt32, version: String, isShared: Bool = false) {
@@ -34,8 +35,8 @@ package final class ControlServer: Sendable {
     private let services: SharedServices
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
-    /// A second descriptor of the listening socket. Other processes may have descriptors of the socket too, so closing this
-    /// descriptor alone does not end the listening.
+    /// A second descriptor of the listening socket, with which `stop()` ends the listening. Closing all descriptors would not
+    /// be reliable, because other processes can have inherited copies.
     private let listenerDescriptor: OwnedDescriptor
     private let connectionRegistry: NIOLoopBoundBox<ConnectionRegistry>
     /// Accepts connections of all users; nil if the mount is not shared.
@@ -113,31 +114,33 @@ package final class ControlServer: Sendable {
 
     /// Refuses new connections, closes all connections, and releases their claims and presenters.
     ///
-    /// Must not be called on the event loop or on a thread of a work queue. The threads of NIO are not ended here, because NIO
-    /// ends them by libdispatch. In another pid namespace, `/proc` does not show the threads of libdispatch. Libdispatch then
-    /// aborts the process, perhaps while files are open.
+    /// Must not be called on the event loop or on a thread of a work queue. The threads of NIO continue until ``endThreads()``,
+    /// because NIO ends threads by libdispatch. In another pid namespace than that of `/proc`, libdispatch aborts the process
+    /// then.
     package func stop() throws {
         let loop = listener.eventLoop
-        // A connection that was accepted before this call is handed to the loop, and is closed with the others.
+        // The shared acceptor has possibly accepted a connection just before this call. That connection is still handed to the
+        // loop, and is closed with the others.
         sharedAcceptor?.close()
         listener.close(promise: nil)
         try loop.flatSubmit { [connectionRegistry, feed = services.feed] in
-            // The name of the socket may exist for a long time after this, until the last file of the mount is closed.
+            // The socket refuses connections from now on. Its name stays in the directory until the last file of the mount is
+            // closed, which can take long.
             UnixSocket.refuseAll(on: self.listenerDescriptor)
             feed.value.close()
             return connectionRegistry.value.closeAll(on: loop)
         }.wait()
-        // The work queues now release the claims and presenters of the connections. If the event feed is just being registered,
-        // it is removed only later.
+        // The work queues finish the release of the connections' claims and presenters. If the registration of the event feed
+        // is still running, the feed is removed after it.
         let areDone = try [services.workQueue, services.readQueue].map {
             try $0.finish(on: loop, within: Self.stopTimeout)
         }
         services.watch.stop()
-        // The work queues have handed their last results to the loop. An empty job waits until the loop has handled these
-        // results.
+        // The jobs of the work queues have passed their last results to the loop. This empty job ends after the loop has
+        // handled those results.
         try loop.submit {}.wait()
-        // If the event feed was registered only now, its removal is a new job of the work queue. So the work queue is waited
-        // for once more.
+        // If the registration of the event feed ended only now, the removal of the feed is a further job of the work queue.
+        // This call waits for that job.
         if try areDone == [true, true] && services.workQueue.finish(on: loop, within: Self.stopTimeout) {
             return
         }
@@ -171,11 +174,10 @@ package final class ControlServer: Sendable {
     }
 }
 
-/// Pauses the accepting of connections when the process has no free descriptors. Writes a log line about this at most once a
+/// Stops accepting connections for a time when the process has no free descriptors. Writes a log line about this at most once a
 /// minute.
 ///
-/// NIO's own `AcceptBackoffHandler` only delays reads. But after an error NIO accepts again without a read, as long as a client
-/// waits, so it would try without a pause.
+/// NIO's own `AcceptBackoffHandler` is not enough: it delays reads, but NIO continues to accept after an error without a read.
 private final class AcceptErrorHandler: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
@@ -188,7 +190,7 @@ private final class AcceptErrorHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         let listener = context.channel
-        // If this fails, the listener is already closed, and no pause is needed.
+        // If this fails, the listener is already closed, so accepting has stopped.
         listener.setOption(.autoRead, value: false).whenSuccess {
             listener.eventLoop.scheduleTask(in: Self.pause) { listener.setOption(.autoRead, value: true) }
         }

@@ -3,17 +3,17 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Threads for jobs that may block, such as looking up documents, or beginning and ending claims and presenters.
+/// Threads for jobs that can block, such as looking up documents, or beginning and ending claims and presenters.
 ///
 /// The jobs of one *lane* run in order, one at a time. Each connection has a lane. Users take turns: the queue runs one job of
-/// a user, then one job of the next user. The lanes of a user occupy at most `width` threads at once. So:
+/// a user, then one job of the next user. The lanes of a user occupy at most `width` threads at the same time. So:
 /// - A user with many jobs delays other users only a little.
-/// - A dead file system blocks programs that use it. If `width` jobs of a user wait for it, it blocks other programs of that
-///   user too.
+/// - If a file system hangs and `width` jobs of a user wait for it, all further jobs of that user wait. Jobs of other users
+///   continue.
 ///
-/// These jobs do not run on an event loop, because the end of a claim may lead to opens of files. Three kinds of work run on
-/// the event loop all the same, because waking a thread would delay other programs:
-/// - The answers of presenters. The steps that follow an answer are the same that the timers' thread takes.
+/// These jobs do not run on an event loop, because the end of a claim can lead to opens of files. Three kinds of work run on
+/// the event loop nevertheless, because waking a thread would delay other programs:
+/// - The answers of presenters.
 /// - The end of a claim for which no other claim waits.
 /// - The beginning of an access, if its document is known without a lookup.
 ///
@@ -33,20 +33,20 @@ final class FairWorkQueue: Sendable {
 
     /// The lanes of one user that have jobs.
     private struct UserJobs {
-        /// The lanes that have jobs, but of which no job runs. The first lane is the next.
+        /// The lanes with waiting jobs of which no job runs now. The queue takes its next job from the first lane.
         var ready: CircularBuffer<UInt64> = []
-        /// The number of threads that work for the user, plus the user's places in the pool's queue.
+        /// The number of threads that run jobs of the user, plus the number of times that the user is in the pool's queue.
         var turns = 0
     }
 
     private struct State {
-        /// The waiting jobs of each lane that has waiting jobs or a running job.
+        /// The waiting jobs of each lane. A lane with a running job has an entry too.
         var lanes: [UInt64: CircularBuffer<Job>] = [:]
         var jobsByUser: [UInt32?: UserJobs] = [:]
         var lastLane: UInt64 = 0
         var waiting: [EventLoopPromise<Bool>] = []
 
-        /// Adds a job. Returns whether the caller must queue the user in the pool once more.
+        /// Adds a job. If this returns true, the caller must add the user to the pool's queue once more.
         mutating func add(_ job: @escaping Job, in lane: SerialLane) -> Bool {
             let isIdle = lanes[lane.id] == nil
             lanes[lane.id, default: []].append(job)
@@ -57,7 +57,7 @@ final class FairWorkQueue: Sendable {
             return true
         }
 
-        /// Takes the next job of a user. If there is none, returns nil and lowers the user's `turns` by one.
+        /// Takes the next job of a user. If the user has no job, returns nil and lowers the user's `turns` by one.
         mutating func next(of user: UInt32?) -> (lane: UInt64, job: Job)? {
             if let lane = jobsByUser[user]?.ready.popFirst(), let job = lanes[lane]?.popFirst() {
                 return (lane, job)
@@ -99,7 +99,7 @@ final class FairWorkQueue: Sendable {
         makeLane(of: user, width: isGuest ? Self.guestWidth : Self.width)
     }
 
-    /// A new lane for one job of the server. The job runs in no order with other jobs.
+    /// Makes a lane for a single job of the server. That job runs in no order with other jobs.
     var serverLane: SerialLane { makeLane(of: nil, width: Self.serverWidth) }
 
     private func makeLane(of user: UInt32?, width: Int) -> SerialLane {
@@ -109,7 +109,7 @@ final class FairWorkQueue: Sendable {
         }
     }
 
-    /// Runs `body` on a thread of the work queue. If the work queue has ended, `body` runs too, but not on one of its threads.
+    /// Runs `body` on a thread of the work queue. If the work queue has ended, `body` runs on another thread.
     func submit(in lane: SerialLane, _ body: @escaping @Sendable () -> Void) {
         enqueue(in: lane) { _ in body() }
     }
@@ -157,7 +157,8 @@ final class FairWorkQueue: Sendable {
             while let (lane, job) = self.state.withLock({ $0.next(of: user) }) {
                 job(isActive)
                 self.state.withLock { $0.finish(lane, of: user) }
-                // If the work queue has ended, the user is not queued again. The user's remaining jobs run in this loop.
+                // If the work queue has ended, the user is not put into the pool's queue again. The user's remaining jobs run
+                // in this loop.
                 if isActive { return takeTurn(of: user) }
             }
         }

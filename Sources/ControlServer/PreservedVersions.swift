@@ -4,8 +4,8 @@ package import LinuxSystem
 
 /// The store of preserved versions, as the control socket uses it.
 ///
-/// Every call names the peer, which is the client's process. The store returns only versions that the peer may read by two sets
-/// of rights: those stored with the version, and the present rights of the document.
+/// The parameter `peer` is the client's process. The store returns only versions that the peer may read by two sets of rights:
+/// those stored with the version, and those that the document has now.
 package protocol PreservedVersions: Sendable {
     /// Returns the versions of documents at or below a path, the newest first. The path is relative to the root of the mount.
     func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm]
@@ -27,11 +27,11 @@ package enum VersionAccessFailure: Error, Hashable, Sendable {
     case notFound
     case denied
     case system(Errno)
-    /// The version belongs to the first path, not to the second path that the client named.
+    /// The version belongs to the first path, but the client asked for a version of the second path.
     case otherPath([UInt8], than: [UInt8])
     /// No file exists at the path, or the item there has no contents, such as a directory.
     case notAFile
-    /// The contents cannot be preserved, for the reason that the text says.
+    /// The contents cannot be preserved. The text gives the reason.
     case notPreserved(String)
 
     var failure: ProtocolFailure {

@@ -27,7 +27,7 @@ struct SharedServices: Sendable {
     let readThrottle: NIOLoopBound<ReadThrottle>
     let itemsOfGuests = GuestQuota(limit: ProtocolLimits.itemsOfGuest)
     let waitsOfGuests = GuestQuota(limit: ProtocolLimits.intentsOfGuest)
-    /// Numbers for the purposes of presenters that were registered without a purpose.
+    /// The numbers from which purposes are made for presenters that were registered without a purpose.
     let registrationNumbers = SequenceCounter()
 
     let workQueue: FairWorkQueue

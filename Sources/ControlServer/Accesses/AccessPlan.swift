@@ -10,10 +10,10 @@ struct AccessPlan: Sendable {
     /// The symbolic links that were followed to find some of these documents.
     private var links: [any TrackedDocument] = []
     private(set) var parts: [Coordination.ClaimRequest.Part] = []
-    /// The documents of the parts, in the order of the parts.
+    /// The documents of the claim's parts, in the order of the parts.
     private(set) var claimedDocuments: [PlannedDocument] = []
-    /// Whether the user is a guest that may read an item of the plan, but not write it. Writers then wait only a short time for
-    /// the access.
+    /// Whether the user is a guest that is allowed to read, but not to write, an item of the plan. Writers then wait only a
+    /// short time for the guest's access.
     private(set) var isReadOnlyGuest = false
     private var lookups = ProtocolLimits.linkLookups
 
@@ -21,8 +21,8 @@ struct AccessPlan: Sendable {
     init(_ intents: [IntentForm], for guest: Guest?, in services: SharedServices) throws(ProtocolFailure) {
         do throws(ProtocolFailure) {
             for intent in intents { try add(intent, for: guest, in: services) }
-            // The claim of a guest that may only read is suspended as a whole. It must contain no write, because the write
-            // would be suspended too.
+            // The claim of a guest that is only allowed to read is suspended as a whole. The claim must contain no write,
+            // because the write would be suspended too.
             guard !isReadOnlyGuest || !parts.contains(where: \.access.isWrite) else {
                 throw .denied("what you may not write, read in an access without writes")
             }
@@ -32,7 +32,7 @@ struct AccessPlan: Sendable {
         }
     }
 
-    /// The document that the access writes and that now has this path; nil if there is none.
+    /// The document that the access writes and that now has this path; nil if there is no such document.
     func writtenDocument(at path: [UInt8]) -> (any TrackedDocument)? {
         zip(parts, claimedDocuments).first { $0.access.isWrite && $1.path == path }?.1.document
     }
@@ -87,9 +87,9 @@ struct AccessPlan: Sendable {
 }
 
 extension Access {
-    /// Returns an access that is at least as strong as both accesses; nil if there is none.
+    /// Returns an access that is at least as strong as `self` and as `other`; nil if no such access exists.
     ///
-    /// The result for a read and a write asks presenters to save first, as `forMerging` does.
+    /// A read merged with an update becomes `forMerging`: presenters are asked to save before the access begins.
     func merged(with other: Access) -> Access? {
         switch (self, other) {
         case (.read(let options), .read(let others)): .read(options.intersection(others))

@@ -8,7 +8,7 @@ final class AwareClaimant: Claimant {
     private let party: Party
     private let documents: [PlannedDocument]
 
-    /// Takes the accesses of a claim and one document for each access. There must be at least one.
+    /// Makes a claimant from the accesses of a claim, with one document for each access. The list must not be empty.
     init(_ accesses: [Access], to documents: [PlannedDocument], by party: Party) {
         intents = zip(accesses, documents).map { access, document in Intent(access) { document.path } }
         self.documents = documents
@@ -26,8 +26,8 @@ final class AwareClaimant: Claimant {
         for document in documents { document.retarget(from: former, to: item) }
     }
 
-    /// The daemon does not watch what a client does with the file, because the client ends its access itself. So this returns a
-    /// fixed observation.
+    /// Returns a fixed observation. The daemon need not watch what the client does with the file, because the client itself
+    /// ends its access.
     func observe() -> Observation {
         intents[0].access.isWrite ? .dirty(stamp: documents[0].item.rawValue) : .reading(position: -1)
     }

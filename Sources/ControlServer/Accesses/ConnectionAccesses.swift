@@ -10,7 +10,8 @@ final class ConnectionAccesses {
     private enum ClientAccessState {
         /// The access waits. The request with this id is answered when the access is granted or refused.
         case waiting(MessageID, since: Instant)
-        /// The client has cancelled the request, which was answered. A decision that comes later is ignored.
+        /// The client has cancelled the request, and the daemon has answered it. If the access is granted later, the grant is
+        /// ignored.
         case cancelled
         case held
         /// The client has asked to end the access, and the access has not ended yet.
@@ -26,7 +27,7 @@ final class ConnectionAccesses {
     private let services: SharedServices
     private var accesses: [ClaimID: ClientAccess] = [:]
     private var waiting = 0
-    /// The number of accesses that have ended, but for which the work queue still has to release the documents.
+    /// The number of ended accesses with documents that the work queue has not released yet.
     private var pendingFinishes = 0
     private static let mostUnfinished = 64
 
@@ -63,7 +64,8 @@ final class ConnectionAccesses {
         accesses[claim] = ClientAccess(state: .waiting(id, since: Engine.now), items: intents)
         waiting += 1
         let handleDecision = makeDecisionHandler(of: claim, parameters.intents)
-        // An access begins after all earlier work for the client is done. So it begins here only if no earlier work is queued.
+        // An access must begin after all earlier work for the client. This line begins it on the event loop only if no such
+        // work is queued.
         if !connection.hasQueuedWork, connection.resources.canBeginWithoutBlocking(accessRequest) {
             let result = connection.runInline { resources, process throws(ProtocolFailure) in
                 try resources.begin(claim, accessRequest, watching: process, tell: handleDecision)
@@ -74,16 +76,16 @@ final class ConnectionAccesses {
         connection.onWorkQueue { resources, process throws(ProtocolFailure) in
             try resources.begin(claim, accessRequest, watching: process, tell: handleDecision)
         } then: { result in
-            // While its access waits, the request does not count as a request that is being served.
+            // While its access waits, the request is not counted among the requests that are being served.
             self.connection.finish()
             self.didBegin(claim, result, parameters.intents)
         }
     }
 
-    /// Counts the items of a guest's access over all its connections. Throws if the guest has too many.
+    /// Adds the items of an access to the guest's count for all its connections. Throws if the count exceeds the limit.
     ///
-    /// The numbers are limited for two reasons. Each waiting access may cause questions to presenters, and each access takes
-    /// memory until it ends.
+    /// The count is limited because each waiting access can cause questions to presenters, and each access takes memory until
+    /// it ends.
     private func reserveSlots(for items: Int) throws(ProtocolFailure) {
         guard services.guest(connection.peer) != nil else { return }
         let user = connection.peer.user
@@ -122,7 +124,8 @@ final class ConnectionAccesses {
         }
     }
 
-    /// Replaces the purpose, the accesses and the question that the client named by the engine's ids.
+    /// Makes a request for the engine: replaces the purpose, the accesses and the question in the client's parameters by the
+    /// engine's ids.
     private func makeAccessRequest(
         _ parameters: AccessBeginParameters, _ nature: Coordination.ClaimRequest.Nature, of claim: ClaimID
     ) throws(ProtocolFailure) -> ClientResources.AccessRequest {
@@ -199,7 +202,7 @@ final class ConnectionAccesses {
         tell(id, .success(.beginAccess(result)))
     }
 
-    /// Answers a request for an access that failed.
+    /// Ends a waiting access without granting it, and sends `result` as the reply to its request.
     private func finish(_ claim: ClaimID, _ result: Result<Response, ProtocolFailure>) {
         guard let access = accesses[claim] else { return }
         remove(claim)
@@ -213,9 +216,9 @@ final class ConnectionAccesses {
         connection.reply(id, result)
     }
 
-    /// Answers the waiting request with this id as cancelled, and withdraws the claim of its access.
+    /// Sends the reply `cancelled` to the waiting request with this id, and withdraws the claim of its access.
     ///
-    /// The engine may have granted the claim already, without the loop knowing it yet. The claim is withdrawn then too.
+    /// The claim is also withdrawn if the engine has just granted it and the event loop has not received the grant yet.
     func cancel(_ id: MessageID) {
         let found = accesses.first { _, access in
             if case .waiting(id, _) = access.state { true } else { false }
@@ -248,7 +251,8 @@ final class ConnectionAccesses {
     }
 
     private func end(_ claim: ClaimID, answering id: MessageID) {
-        // The end runs after all earlier work for the client is done. So it runs here only if no earlier work is queued.
+        // An access must end after all earlier work for the client. This method ends it on the event loop only if no such work
+        // is queued.
         guard !connection.hasQueuedWork, pendingFinishes < Self.mostUnfinished,
             services.engine.isLightlyLoaded
         else {
@@ -259,15 +263,16 @@ final class ConnectionAccesses {
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
         guard ending.isDone else {
             connection.begin(id)
-            // Other programs may wait for this end, even if this client is gone. A lane of the server finishes it, because the
-            // client's lane may wait for other requests of its user.
+            // Other programs are possibly waiting for the end of this access. The client's lane can be blocked by other
+            // requests of its user, so a lane of the server ends the access.
             return services.workQueue.submit(in: services.workQueue.serverLane) {
                 [resources = connection.resources, loopGate = connection.loopGate] in
                 resources.finish(ending, of: claim)
                 loopGate.run { bound.value.connection.finish(id, .success(.done(EmptyResult()))) }
             }
         }
-        // No other program waits for this end. So the client is answered now, without waiting for another thread.
+        // No other program waits for the end of this access. The client gets its reply before the work queue releases the
+        // documents.
         pendingFinishes += 1
         services.workQueue.submit(in: connection.lane) {
             [resources = connection.resources, loopGate = connection.loopGate] in
@@ -299,8 +304,8 @@ final class ConnectionAccesses {
         }
     }
 
-    /// Preserves the contents of a file before the client overwrites it. This is allowed once in each access that writes the
-    /// file (D212: other users' steps take at most half of the room).
+    /// Preserves the contents of a file before the client overwrites them. Each access that writes the file may do this once
+    /// (D212: versions that other users cause take at most half of the owner's room).
     func preserve(_ parameters: PreserveParameters, answering id: MessageID) {
         let held = accesses.compactMap { claim, access in
             if case .held = access.state { claim } else { nil }
@@ -318,9 +323,9 @@ final class ConnectionAccesses {
         }
     }
 
-    /// Ends the answering of requests. ``ClientResources`` withdraws the claims.
+    /// Forgets all accesses, and sends no further replies. ``ClientResources`` withdraws the claims.
     ///
-    /// Returns a closure that lowers the guest's counts of items. Any thread may call it.
+    /// Returns a closure that subtracts the accesses' items from the guest's counts. Any thread may call the closure.
     func close() -> @Sendable () -> Void {
         defer { accesses = [:] }
         guard services.guest(connection.peer) != nil else { return {} }
@@ -343,6 +348,7 @@ extension ProtocolFailure {
 }
 
 extension Peer {
-    /// Returns the purpose that a client has named. All programs of the same user may share it, but no program of another user.
+    /// Returns the purpose for a name that a client has sent. Programs of the same user share a purpose of the same name;
+    /// programs of different users do not.
     func purpose(named text: String) -> Purpose { Purpose("named:\(user):\(text)") }
 }

@@ -3,9 +3,10 @@ import Coordination
 import CoordinationEngine
 import Synchronization
 
-/// The document of an intent.
+/// The document that an intent of an access concerns.
 ///
-/// While the access waits, another item may get the name that the client asked for. The document then changes to that item.
+/// While the access waits, another item can get the name that the client asked for. This value then changes to the document of
+/// that item.
 final class PlannedDocument: Sendable {
     private struct State {
         var document: any TrackedDocument
@@ -25,7 +26,7 @@ final class PlannedDocument: Sendable {
     var path: [UInt8] { document.path }
     var place: Place { document.place }
 
-    /// Changes the document to `item`, if it is `former` now.
+    /// Changes the document to that of `item`, if it is now the document of `former`.
     func retarget(from former: ItemID, to item: ItemID) {
         guard self.item == former, let next = source.follow(item) else { return }
         let unused = state.withLock { state in

@@ -8,15 +8,15 @@ import NIOPosix
 
 /// Reads the requests of one client and writes the replies. The limits of the protocol bound the memory that this takes.
 ///
-/// A client that sends too much is not an error. The daemon begins no further request of the client, and does not read its
-/// socket:
+/// A client that sends too much is not an error. In two cases the daemon begins no further request of the client, and does not
+/// read its socket:
 /// - while too many of its requests are being served, or
 /// - while the client does not read its replies.
 final class ClientConnection: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
 
-    /// Wrong messages of a client. Each kind is logged only once for each connection.
+    /// The kinds of wrong messages that a client can send. Each kind is logged only once for each connection.
     enum ProtocolMisuse { case strayAnswer, strayNotice, badNotification, manyQuestions }
 
     let peer: Peer
@@ -26,8 +26,8 @@ final class ClientConnection: ChannelDuplexHandler {
     let resources: ClientResources
     /// The lane of the work queue in which the jobs for this client run in order.
     let lane: FairWorkQueue.SerialLane
-    /// The time at which the connection was accepted. A process with the client's process id that started later is another
-    /// process.
+    /// The time at which the connection was accepted. If a process has the client's process id but started later than this, it
+    /// is another process.
     let accepted = BootTicks.now
     private(set) lazy var presenters = ConnectionPresenters(of: self, in: services)
     private(set) lazy var accesses = ConnectionAccesses(of: self, in: services)
@@ -43,7 +43,7 @@ final class ClientConnection: ChannelDuplexHandler {
     private var isClosed = false
     private var hasInputEnded = false
     private var isReadDelayed = false
-    /// The present pause in which the daemon does not read the client's messages; nil if there is no pause.
+    /// The pause in which the daemon does not read the client's messages at present; nil if there is no pause.
     private var throttle: (end: Scheduled<Void>, ticket: ReadThrottle.ThrottleTicket)?
     private var isServedSoon = false
     private var queuedJobs = 0
@@ -55,8 +55,8 @@ final class ClientConnection: ChannelDuplexHandler {
     /// How long the connection of a refused client stays open, so that the client can send its first message and read the
     /// refusal.
     private static let refusalReadTime = TimeAmount.milliseconds(100)
-    /// The shortest pause of a client. It is not 0, because the event loop would then continue with this client before it polls
-    /// other sockets.
+    /// The shortest pause in reading from a client. With a pause of 0, the event loop would continue with this client before it
+    /// polls other sockets.
     private static let shortestPause = TimeAmount.microseconds(100)
     private static let cleanupTimeout = TimeAmount.seconds(1)
 
@@ -76,23 +76,22 @@ final class ClientConnection: ChannelDuplexHandler {
         if let refusal {
             send(ReplyMessage(to: nil, .failure(refusal)))
             releaseEverything()
-            // If the connection were closed now, a client that writes at once would see only the failed write. Later it can
-            // read the refusal.
+            // The connection is closed only after a short time. If it were closed now, the client's first message would fail,
+            // and the client would not read the refusal.
             _ = loop.assumeIsolated().scheduleTask(in: Self.refusalReadTime) { self.endAfterWrites() }
         }
         context.fireChannelActive()
     }
 
-    /// Ends the connection when the client's process ends.
+    /// Watches the client's process, and ends the connection when the process ends.
     ///
-    /// The socket may stay open after that. An unread message in the socket may itself contain a descriptor of the client's end
-    /// of the socket.
+    /// The end of the socket alone is not enough: the socket can stay open after the end of the process.
     private func endWithProcess() {
         do {
             _ = try watchedProcess()
         } catch {
-            // If the process cannot be watched for another reason, the connection stays. The client may then ask for the state,
-            // but other requests are refused.
+            // If the process still runs, but cannot be watched, the connection stays. The client can then ask for the state,
+            // but the daemon refuses its other requests.
             if error as? Errno == .noProcess { close(because: "its process has ended") }
         }
     }
@@ -110,8 +109,8 @@ final class ClientConnection: ChannelDuplexHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case .inputClosed? = event as? ChannelEvent else { return }
-        // The client has closed only its sending end. A command such as `echo … | socat` does this at once, and still waits for
-        // the replies.
+        // The client has closed only its sending end, and still waits for the replies. A command such as `echo … | socat` does
+        // this.
         hasInputEnded = true
         serve()
     }
@@ -129,8 +128,8 @@ final class ClientConnection: ChannelDuplexHandler {
 
 // Reads the client's messages.
 extension ClientConnection {
-    /// Whether the next message of the client may be read. Messages are read even while requests wait, because a message may be
-    /// an answer for which another client waits.
+    /// Whether the daemon may read the client's next message. It reads even while requests wait, because the message can be an
+    /// answer for which another client waits.
     private var mayRead: Bool { !isEnding && outbox.isRead && flow.hasRoom }
     private var mayStart: Bool { !isEnding && outbox.isOpen && flow.mayStart }
 
@@ -158,8 +157,7 @@ extension ClientConnection {
                 break
             }
         }
-        // In two cases the loop ends here after much input: the input consisted of empty lines, or the waiting requests
-        // continue with each reply.
+        // Much input was read, but the loop did not reach the limits above. For example, the input consisted of empty lines.
         if !isEnding, bytes >= ProtocolLimits.bytesPerRead { return yieldLoop(after: bytes, since: begin) }
         if isDrained, hasInputEnded, flow.isIdle, !accesses.hasWaitingAccesses, !isEnding {
             if reader.isInMessage {
@@ -173,11 +171,9 @@ extension ClientConnection {
         }
     }
 
-    /// Pauses the reading from this client, so that other clients are served.
+    /// Pauses the reading from this client, so that the event loop serves other clients.
     ///
-    /// A client may send thousands of messages at once, and a large message takes a hundred times as long as a small message.
-    /// Of several clients that send much, each lets all the others go first. Without the pause, the event loop would serve only
-    /// these clients, because it runs timers before it polls sockets.
+    /// A client can send thousands of messages at once, and a large message takes a hundred times as long as a small message.
     private func yieldLoop(after bytes: Int, since begin: NIODeadline) {
         let large = bytes >= ProtocolLimits.bytesPerRead
         let least = large ? TimeAmount.microseconds(Int64(bytes)) : Self.shortestPause
@@ -275,13 +271,13 @@ extension ClientConnection {
         serveSoon()
     }
 
-    /// Sends the reply to a request that is not counted as being served any more.
+    /// Sends the reply to a request that ``finish()`` has already subtracted from the requests being served.
     func reply(_ id: MessageID, _ result: Result<Response, ProtocolFailure>) {
         send(ReplyMessage(to: id, result))
         serveSoon()
     }
 
-    /// Serves the next request, after the function that called this has returned.
+    /// Continues with the waiting requests after the present function has returned.
     private func serveSoon() {
         guard !isServedSoon else { return }
         isServedSoon = true
@@ -291,8 +287,8 @@ extension ClientConnection {
         }
     }
 
-    /// Sends a message that is not a reply. If too many such messages wait, because the client does not read, the connection is
-    /// closed.
+    /// Sends a message that is not a reply. If too many such messages wait because the client does not read them, the
+    /// connection is closed.
     func push(_ message: ServerMessage) {
         guard !isEnding else { return }
         write { outbox.send(try frame(message.encoded()), isPushed: true) }
@@ -306,10 +302,10 @@ extension ClientConnection {
         closeIfOverrun()
     }
 
-    /// Whether so many messages wait that notices and events about names are left out.
+    /// Whether so many messages wait that notices and events about names are not sent to this client for now.
     var isCrowded: Bool { outbox.isCrowded(telling: presenters.count) }
 
-    /// Calls `body` when all messages that wait now have been written.
+    /// Calls `body` when all messages that are now in the outbox have been written.
     func whenWritten(_ body: @escaping () -> Void) { if !isEnding { outbox.whenWritten(body) } }
 
     /// Queues a message that is not a reply. When it is the next message to be written, `isWanted` is called. If that returns
@@ -320,8 +316,8 @@ extension ClientConnection {
         closeIfOverrun()
     }
 
-    /// Whether a gap for this subscription waits to be sent. Further events need not be sent then, because the gap stands for
-    /// them too.
+    /// Whether an event of the kind `gap` waits to be sent to this subscription. Later events then need not be sent, because
+    /// the gap tells the client that events are missing.
     func hasGap(for subscription: UInt64) -> Bool { outbox.hasGap(for: subscription) }
 
     /// Sends an event to a subscription.
@@ -397,10 +393,11 @@ extension ClientConnection {
         }
     }
 
-    /// Runs `body` on the work queue, after the earlier jobs of this connection. The client's process is watched first.
+    /// Runs `body` on the work queue, after the earlier jobs of this connection. Before that, begins to watch the client's
+    /// process.
     ///
-    /// If the connection has ended, `body` runs only if `inAnyCase` is true. This is for changes that other programs must learn
-    /// of. `then` runs on the event loop afterwards, but not after the end of the connection.
+    /// If the connection has ended, `body` runs only if `inAnyCase` is true. That parameter is for changes that other programs
+    /// must see. `then` runs on the event loop after `body`, but not after the end of the connection.
     func onWorkQueue<Value: Sendable>(
         inAnyCase: Bool = false,
         _ body:
@@ -441,8 +438,8 @@ extension ClientConnection {
     /// Whether jobs of this connection wait or run on the work queue.
     var hasQueuedWork: Bool { queuedJobs > 0 }
 
-    /// Watches the client's process, and closes the connection when the process ends. A child of the process may have inherited
-    /// the socket, and would hold the connection open.
+    /// Returns the watched process of the client; its end closes the connection. The socket alone does not show that end,
+    /// because a child of the process can have inherited the socket.
     private func watchedProcess() throws -> ProcessWatch.WatchedProcess {
         if let process { return process }
         let bound = NIOLoopBound(self, eventLoop: loop)
@@ -473,7 +470,7 @@ extension ClientConnection {
         closeSilently()
     }
 
-    /// Closes the connection at once and writes no log line. The server calls this when it ends.
+    /// Closes the connection without sending the waiting messages, and writes no log line. The server calls this when it ends.
     func closeSilently() {
         releaseEverything()
         channel.close(promise: nil)
@@ -482,7 +479,8 @@ extension ClientConnection {
     /// Closes the connection when all replies are written, or after a timeout.
     private func endAfterWrites() {
         let channel = channel
-        // The claims and presenters are released before the client can see that the connection has ended.
+        // The claims and presenters are released first. The client can then rely on their release when it sees the end of the
+        // connection.
         releaseEverything()
         outbox.finish { channel.close(promise: nil) }
         let timeout = loop.scheduleTask(in: Self.closeTimeout) { channel.close(promise: nil) }
@@ -500,14 +498,14 @@ extension ClientConnection {
         leaveThrottle()
         let releases = [presenters.close(), accesses.close()]
         events.close()
-        // This job runs even if the work queue has ended. Until it runs, the presenters and items still count for the limits of
-        // the guest.
+        // This job runs even if the work queue has ended. Before it runs, the presenters and items still count toward the
+        // limits of the guest.
         services.workQueue.submit(in: lane) { [resources] in
             resources.close()
             for release in releases { release() }
         }
-        // A dead file system may block the lane of this connection, so that the job above does not run. After a timeout, a lane
-        // of the server releases the claims instead.
+        // A dead file system can block the lane of this connection, so that the job above does not run. In this case a lane of
+        // the server releases the claims after a timeout.
         loop.assumeIsolated().scheduleTask(in: Self.cleanupTimeout) {
             [resources, workQueue = services.workQueue] in
             workQueue.submit(in: workQueue.serverLane) { resources.close() }

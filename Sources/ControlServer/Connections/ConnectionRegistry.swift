@@ -13,9 +13,9 @@ final class ConnectionRegistry {
 
     init(of services: SharedServices) { self.services = services }
 
-    /// Decides whether a connection is served. Returns the reason if it is refused.
+    /// Decides whether a connection is served. Returns the reason for a refusal; nil if the connection is served.
     ///
-    /// Returns nil if it is served. The connection then counts as open until `leave` is called.
+    /// A connection that is served counts as open until `leave` is called.
     func admit(_ connection: ClientConnection) -> ProtocolFailure? {
         let peer = connection.peer
         if let refusal = refusal(of: peer) {
@@ -37,10 +37,8 @@ final class ConnectionRegistry {
         return EventLoopFuture.andAllComplete(ends, on: loop)
     }
 
-    /// The most connections of all guests together. They may use a quarter of the process's descriptors, and each connection
-    /// needs two.
-    ///
-    /// The other descriptors are for files, for root and for the owner.
+    /// The most connections of all guests together. Each connection needs two descriptors, so guests take at most a quarter of
+    /// the process's descriptors.
     private static var mostOfGuests: Int { max(DescriptorLimit.current / 8, 1) }
 
     private func isGuest(_ peer: Peer) -> Bool { peer.user != 0 && peer.user != services.mount.user }
@@ -59,8 +57,8 @@ final class ConnectionRegistry {
             }
         }
         guard own.count >= ProtocolLimits.connectionsPerUser else { return nil }
-        // If all connections of the user are in use, the new connection is refused. A connection on which the client has sent
-        // nothing yet is closed in its favour.
+        // The user has reached the limit of its connections. If the client of one connection has sent nothing yet, that
+        // connection is closed to make room. Otherwise the new connection is refused.
         guard let silent = own.first(where: { !$0.isInitialized }) else {
             return .tooMany(
                 "you have \(ProtocolLimits.connectionsPerUser) connections; close a connection first")

@@ -4,14 +4,14 @@ import Synchronization
 
 /// Runs closures of other threads on the event loop of a connection, until the connection ends.
 ///
-/// Closures that come later are dropped, because the event loop may have ended.
+/// Closures that are passed after that end are dropped, because the event loop itself has possibly ended.
 final class EventLoopGate: Sendable {
     private let loop: any EventLoop
     private let isOpen = Mutex(true)
 
     init(to loop: any EventLoop) { self.loop = loop }
 
-    /// Runs `body` on the event loop soon, and does not wait for it.
+    /// Queues `body` for the event loop, and returns without waiting for `body`.
     ///
     /// Any thread may call this.
     func run(_ body: @escaping @Sendable () -> Void) {

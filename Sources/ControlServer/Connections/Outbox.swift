@@ -4,24 +4,25 @@ import NIOCore
 
 /// The messages that wait to be sent to a client, in order. Used only on the event loop.
 ///
-/// Each message is written by a `write(2)` of its own. Some clients cannot read two messages in one piece: if a request and a
-/// reply arrive together, Emacs' `jsonrpc.el` loses the second.
+/// Each message is written by a separate `write(2)`. Some clients lose messages that arrive together: if a request and a reply
+/// arrive in one read, Emacs' `jsonrpc.el` loses the second.
 final class Outbox {
     private struct OutgoingMessage {
         let bytes: [UInt8]
         var isPushed = false
-        /// The subscription that the message is sent to, if it is an event. If too many events wait, one event of the kind
-        /// `gap` replaces them.
+        /// The subscription that receives the message, if the message is an event. If too many events wait, one event of the
+        /// kind `gap` replaces them.
         var subscription: UInt64?
-        /// Called when all earlier messages are written. If it returns false, this message is not written.
+        /// Called when all messages before this message are written. If it returns false, this message is not written.
         var isWanted: (() -> Bool)?
-        /// Encodes an event of the kind `gap`. It is called if this message is the first of the events that the gap replaces.
+        /// Encodes an event of the kind `gap`. Called if a gap replaces several events and this message is the first of them.
         var gap: (() throws -> [UInt8])?
         var isGap = false
     }
 
     private let channel: any Channel
-    /// Called when replies have room again. It is never called while another method of this object runs.
+    /// Called when the daemon may again begin requests of the client, or read from the client. Never called while another
+    /// method of this object runs.
     private let hasRoom: () -> Void
     private var queue: CircularBuffer<OutgoingMessage> = []
     private var isWriting = false
@@ -31,11 +32,11 @@ final class Outbox {
 
     private var bytes = 0
     private var reserved = 0
-    // The waiting bytes and messages that are not replies, such as questions, notices and events.
+    // The bytes and the number of waiting messages that are not replies, such as questions, notices and events.
     private var pushedBytes = 0
     private var pushedMessages = 0
-    /// The subscriptions for which the queue contains an event of the kind `gap`, which stands for all events that were left
-    /// out.
+    /// The subscriptions for which the queue contains an event of the kind `gap`. The gap tells the client that events are
+    /// missing.
     private var gaps: Set<UInt64> = []
 
     init(to channel: any Channel, hasRoom: @escaping () -> Void) {
@@ -43,31 +44,32 @@ final class Outbox {
         self.hasRoom = hasRoom
     }
 
-    /// Whether work for one more reply may begin: the waiting bytes and those reserved for replies are below the limit.
+    /// Whether work for one more reply may begin: the waiting bytes plus the bytes that are reserved for replies are below the
+    /// limit.
     var isOpen: Bool { bytes + reserved < ProtocolLimits.outboxBytes }
 
-    /// Whether the client reads its messages fast enough, so that the daemon reads further messages of the client.
+    /// Whether the client reads its messages fast enough. Only then does the daemon read further messages of the client.
     var isRead: Bool { bytes < ProtocolLimits.outboxBytes }
 
     /// Whether so many messages to presenters wait that the connection must be closed, because the client does not read.
     ///
-    /// The event loop notices only later that a full socket has room again. Until then, an event may cause a message to each
-    /// presenter. So the limit grows with the number of presenters.
+    /// One event can cause a message to each presenter before the first message is written. So the limit grows with the number
+    /// of presenters.
     func isOverrun(telling presenters: Int) -> Bool {
         pushedBytes > ProtocolLimits.outboxBytes + presenters * ProtocolLimits.outboxBytesOfPresenter
             || pushedMessages
                 > ProtocolLimits.outboxMessages + presenters * ProtocolLimits.outboxMessagesOfPresenter
     }
 
-    /// Whether so many messages wait that notices and events about names are left out.
+    /// Whether so many messages wait that notices and events about names are not sent to the client for now.
     func isCrowded(telling presenters: Int) -> Bool {
         pushedBytes > (ProtocolLimits.outboxBytes + presenters * ProtocolLimits.outboxBytesOfPresenter) / 2
             || pushedMessages
                 > (ProtocolLimits.outboxMessages + presenters * ProtocolLimits.outboxMessagesOfPresenter) / 2
     }
 
-    /// Whether the queue contains a gap for this subscription. Events that happen now need not be sent, because the gap stands
-    /// for them too.
+    /// Whether the queue contains an event of the kind `gap` for this subscription. Later events then need not be sent, because
+    /// the gap tells the client that events are missing.
     func hasGap(for subscription: UInt64) -> Bool { gaps.contains(subscription) }
 
     /// Calls `body` when all messages that are in the queue now have been written.
@@ -99,15 +101,15 @@ final class Outbox {
         writeAll()
     }
 
-    /// Sends an event to a subscription. If the event is left out later, `gap` encodes the gap that replaces it.
+    /// Sends an event to a subscription. If a gap later replaces the event, `gap` encodes that gap.
     func send(_ message: [UInt8], about subscription: UInt64, orGap gap: @escaping () throws -> [UInt8]) {
         append(OutgoingMessage(bytes: message, isPushed: true, subscription: subscription, gap: gap))
         writeAll()
     }
 
-    /// Drops the waiting events of a subscription, and queues a gap in place of the first of these events.
+    /// Drops the waiting events of a subscription, and puts an event of the kind `gap` where the first of them was.
     ///
-    /// The gap has the number of that event. If no event waits, `gap` encodes the gap.
+    /// The gap has the number of that first event. If no event waits, `gap` encodes the gap.
     func leaveGap(for subscription: UInt64, orElse gap: () throws -> [UInt8]) throws {
         let first = queue.first { $0.subscription == subscription }
         let bytes = try first?.gap?() ?? gap()
@@ -143,7 +145,7 @@ final class Outbox {
 
     /// Calls `body` when all messages are written, or when writing has failed.
     ///
-    /// If ``clear()`` is called before, `body` is not called.
+    /// If ``clear()`` is called before that, `body` is not called.
     func finish(_ body: @escaping () -> Void) {
         whenEmpty = body
         writeAll()
@@ -179,7 +181,8 @@ final class Outbox {
         let (wasOpen, wasRead) = (isOpen, isRead)
         isWriting = false
         count(message, -1)
-        // Reading from the client may continue before replies have room again. So both changes are reported.
+        // Two changes are reported: replies have room again, or the client may be read from again. The second can happen before
+        // the first.
         if (isOpen && !wasOpen) || (isRead && !wasRead) {
             channel.eventLoop.assumeIsolated().execute { self.hasRoom() }
         }

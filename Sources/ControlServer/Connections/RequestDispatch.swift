@@ -68,15 +68,16 @@ extension SharedServices {
         return preservedVersions
     }
 
-    /// Returns the claims and presenters of an item. For a guest, the other items of these claims are removed, because the
-    /// guest may have no right to see them.
+    /// Returns the claims and presenters of an item. For a guest, other items that these claims also concern are removed,
+    /// because the guest possibly has no right to see them.
     fileprivate func snapshot(at path: PathForm, isForGuest: Bool) throws -> Response {
         let document = try documents.find(path)
         defer { document.release() }
         var snapshot = try CoordinationSnapshotForm(of: document.item, in: engine)
         if isForGuest {
             snapshot.delays = nil
-            // The item may have other names, which the guest may not know. So the path of the request is sent.
+            // The item can have other names that the guest may not see. The reply contains the path of the request instead of
+            // them.
             for index in snapshot.presenters.indices {
                 (snapshot.presenters[index].path, snapshot.presenters[index].pathBytes) = (
                     path.path, path.pathBytes

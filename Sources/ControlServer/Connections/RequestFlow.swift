@@ -7,7 +7,7 @@ struct RequestFlow {
     private var waiting: CircularBuffer<(id: MessageID, request: Result<ClientRequest, ProtocolFailure>)> = []
     private var served = 0
 
-    /// Whether the next message may be read: if it is a request, there is still room for it.
+    /// Whether the daemon may read the next message: if that message is a request, the queue still has room for it.
     var hasRoom: Bool { waiting.count < ProtocolLimits.outstandingRequests }
     var mayStart: Bool { served < ProtocolLimits.outstandingRequests }
     var isIdle: Bool { waiting.isEmpty && served == 0 }

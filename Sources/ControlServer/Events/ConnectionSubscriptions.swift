@@ -8,11 +8,12 @@ import NIOCore
 /// The subscriptions of one connection to events. Used only on the event loop.
 final class ConnectionSubscriptions {
     private struct Subscription {
-        /// The client is sent events of items at or below this path; empty for the root of the mount.
+        /// A subscription is sent events of items at or below this path; empty for the root of the mount.
         let path: [UInt8]
-        /// The last event that came while too many checks were waiting or the guest's quota was used up; nil if there was none.
+        /// The last event that was not sent, because too many checks were waiting or the guest's quota was used up; nil if all
+        /// were sent.
         ///
-        /// An event of the kind `gap` is sent in place of these events, after the events that are being checked.
+        /// After the events that are being checked, one event of the kind `gap` is sent for all events that were left out.
         var coalescedEvent: EventFeed.FeedEvent?
 
         func covers(_ path: [UInt8]) -> Bool { self.path.isEmpty || path.isPath(atOrBelow: self.path) }
@@ -55,7 +56,7 @@ final class ConnectionSubscriptions {
             self?.receive(event)
         } then: { [weak self] result in
             guard let self else { return }
-            // The connection has ended while the feed was starting.
+            // The connection ended while the feed was starting, so this object leaves the feed.
             guard !isClosed else { return services.feed.value.leave(self) }
             let number = services.engine.makeClaimID().rawValue
             conclude(
@@ -116,7 +117,7 @@ final class ConnectionSubscriptions {
         check(event, matching, for: guest)
     }
 
-    /// Leaves out an event, because the guest's quota is used up. When the quota is renewed, an event of the kind `gap` is
+    /// Does not send an event, because the guest's quota is used up. When the quota is renewed, an event of the kind `gap` is
     /// sent.
     private func deferUntilQuotaRenewed(_ matching: [UInt64], _ event: EventFeed.FeedEvent) {
         for number in matching { subscriptions[number]?.coalescedEvent = event }
@@ -128,9 +129,9 @@ final class ConnectionSubscriptions {
         }
     }
 
-    /// Checks whether a guest may see an event, once for all its subscriptions on this connection.
+    /// Checks whether a guest may see an event. One check is for all subscriptions of the guest on this connection.
     ///
-    /// Each event is checked, because rights change. The work queue does not change the order of the events.
+    /// Each event is checked, because the guest's rights can change. The work queue does not change the order of the events.
     private func check(_ event: EventFeed.FeedEvent, _ matching: [UInt64], for guest: Guest) {
         let isFull = pendingChecks >= ProtocolLimits.checksOfGuest
         let later = matching.filter { isFull || subscriptions[$0]?.coalescedEvent != nil }
@@ -152,7 +153,7 @@ final class ConnectionSubscriptions {
         }
     }
 
-    /// Sends an event to a subscription, with only the names that its user may see.
+    /// Sends an event to a subscription, with only those paths that the user may see.
     private func tell(
         _ event: EventFeed.FeedEvent, _ number: UInt64, _ visibility: Guest.Visibility,
         _ newVisibility: Guest.Visibility
@@ -166,8 +167,8 @@ final class ConnectionSubscriptions {
         if seen != nil || newSeen != nil { send(event, number, seen, newSeen) }
     }
 
-    /// Sends the gaps for events that were left out. They pass through the work queue, so they are sent after the events that
-    /// are being checked.
+    /// Sends an event of the kind `gap` for the events that were left out. It passes through the work queue, so it follows the
+    /// events that are being checked.
     private func sendCoalescedGaps() {
         guard pendingChecks < ProtocolLimits.checksOfGuest, !isOverQuota else { return }
         for (number, subscription) in subscriptions {

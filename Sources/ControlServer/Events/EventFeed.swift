@@ -8,16 +8,16 @@ import NIOPosix
 /// Receives the events of the mount from the engine, numbers them, and passes them to the subscriptions. Used only on the event
 /// loop.
 ///
-/// The feed remembers the last events for clients that subscribe again. At the first subscription, the feed registers a
-/// presenter of the root. Some time after the last subscription has ended, the feed removes that presenter. So a mount without
-/// subscriptions does no work for events.
+/// The feed remembers the last events for clients that subscribe again. It registers a presenter of the root at the first
+/// subscription, and removes the presenter some time after the end of the last subscription. A mount without subscriptions
+/// therefore does no work for events.
 final class EventFeed {
     struct FeedEvent {
         let sequence: UInt64
         let kind: EventKind
         let path: [UInt8]?
         let newPath: [UInt8]?
-        /// The directories that contained the names when the event happened. Other directories may have their paths by now.
+        /// The directories that contained the names when the event happened. Now other directories can have the same paths.
         var directory: ItemID?
         var newDirectory: ItemID?
         let cause: CauseForm?
@@ -75,7 +75,7 @@ final class EventFeed {
         String(UInt64.random(in: .min ... .max), radix: 16)
     }
 
-    /// Passes all events to a connection from now on. `then` is called when the feed is registered, with the position of the
+    /// Passes all later events to a connection. `then` is called when the feed is registered, with the position of the
     /// connection's first event.
     func join(
         _ subscriber: AnyObject, after position: EventPosition?, onEvent: @escaping (FeedEvent) -> Void,
@@ -156,7 +156,7 @@ final class EventFeed {
         state = .off
         mailbox = nil
         recent = []
-        // No events are numbered until the next start, so numbers of this epoch are not valid any more.
+        // The events get no numbers until the next start of the feed. A new epoch makes the present numbers invalid.
         epoch = Self.makeEpoch()
         workQueue.submit(in: workQueue.serverLane) { [engine] in engine.remove(presenter) }
     }
@@ -164,7 +164,7 @@ final class EventFeed {
     private func collect() {
         for message in mailbox?.take() ?? [] { receive(message) }
         guard let mailbox, mailbox.isPaused else { return }
-        // The mailbox was full, so some events are missing. After the mailbox is resumed, its next message becomes an event of
+        // The mailbox was full, so some events are missing. After `resume`, the next message of the mailbox becomes an event of
         // the kind `gap`.
         workQueue.submit(in: workQueue.serverLane) { [engine] in engine.resume(mailbox) }
     }
@@ -195,7 +195,7 @@ final class EventFeed {
             case .subitemDidMove where now != nil && before != nil: .moved
             default: nil
             }
-        // The name of the item is unknown. So clients are sent an event of the kind `gap`, and must search for the change
+        // The name of the changed item is unknown. Clients are sent an event of the kind `gap`, and must search for the change
         // themselves.
         guard let kind else { return gap }
         let isMove = kind == .moved
@@ -207,19 +207,18 @@ final class EventFeed {
     }
 }
 
-// The quotas of guests. Each event to a subscription of a guest takes time of the daemon, which other users then lack.
+// The quotas of guests. Each event for a guest takes time of the daemon, which other users need as well.
 extension EventFeed {
     private struct FeedQuota {
         var told = 0
         let end: Scheduled<Void>
-        /// Called when the quota is renewed, for subscriptions that were sent no events after the quota was used up.
+        /// Called when the quota is renewed, for each subscription that missed an event because the quota was used up.
         var waiting: [() -> Void] = []
     }
 
-    /// Adds events to the number that a guest was sent.
+    /// Adds `count` events to the number that a guest was sent in this period.
     ///
-    /// Returns false if the guest's quota is used up. The caller then sends an event of the kind `gap` when the quota is
-    /// renewed.
+    /// Returns false if the guest's quota is used up. When the quota is renewed, the caller sends an event of the kind `gap`.
     func chargeQuota(of user: UInt32, _ count: Int) -> Bool {
         if quotas[user] == nil {
             let period = TimeAmount.seconds(ProtocolLimits.eventsOfGuestSeconds)
@@ -238,7 +237,7 @@ extension EventFeed {
 }
 
 extension Party {
-    /// The party of the feed, which is no process. In the output of `truce ps` its name is `subscribers`.
+    /// The party of the event feed, which belongs to no process. In the output of `truce ps` its name is `subscribers`.
     fileprivate static var feed: Party {
         var party = Party(process: nil, ancestors: [])
         party.program = Array("subscribers".utf8)

@@ -38,8 +38,8 @@ extension ProtocolFailure {
 
     static let peerIsGone = denied("the process that opened this connection is gone")
 
-    /// The failure for a client with a process that the daemon cannot watch. Such a client can register no presenter and begin
-    /// no access.
+    /// The failure of a request by a client with a process that the daemon cannot watch. Such a client can neither register a
+    /// presenter nor begin an access.
     static func unwatched(_ error: any Error) -> ProtocolFailure {
         let isGone = error as? Errno == Errno.noProcess
         return isGone ? .peerIsGone : .internalError("your process cannot be watched: \(error)")
@@ -56,8 +56,8 @@ extension ProtocolFailure {
         case .system(let number):
             let error = Errno(rawValue: number)
             let sentence = "'\(shown)' cannot be reached: \(error)"
-            // Without the right to search the directory, the user must not learn whether the file exists. So the failure is
-            // always `denied`.
+            // A user without the right to search the directory must not learn whether the file exists. In this case the failure
+            // is `denied` even if the file does not exist.
             self = error == .noAccess ? .denied(sentence) : .notFound(sentence)
         }
     }
@@ -72,7 +72,8 @@ extension ProtocolFailure {
         }
     }
 
-    /// The failure of an access that waited too long. It says what the access waited for, what that waited for, and so on.
+    /// The failure of an access that waited too long. Its message lists the claims or presenters that the access waited for,
+    /// directly and indirectly.
     static func timedOut(_ explanation: Explanation) -> ProtocolFailure {
         let why = explanation.sentences
         return .timedOut(
@@ -80,7 +81,7 @@ extension ProtocolFailure {
             waitingFor: distinct(explanation.actors))
     }
 
-    /// The failure of an access that was refused to end a deadlock. It says which claims wait for each other.
+    /// The failure of an access that was refused to end a deadlock. Its message says which claims wait for each other.
     static func deadlock(_ explanation: Explanation) -> ProtocolFailure {
         let cycle = explanation.sentences
         return .deadlock(
@@ -97,7 +98,7 @@ extension ProtocolFailure {
         return .refused(why, by: holders, origin: origin)
     }
 
-    /// The processes without duplicates, and only the first 16, because users do not read longer lists.
+    /// Returns the processes without duplicates, and at most 16 of them, because users do not read longer lists.
     private static func distinct(_ actors: [ProcessDescription]) -> [ProcessDescriptionForm] {
         var seen: Set<ProcessDescriptionForm> = []
         return Array(actors.map { ProcessDescriptionForm($0) }.filter { seen.insert($0).inserted }.prefix(16))

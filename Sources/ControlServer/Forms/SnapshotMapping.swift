@@ -8,7 +8,7 @@ import CoordinationEngine
 extension CoordinationSnapshotForm {
     init(of item: ItemID?, in engine: Engine) throws {
         let limit = ProtocolLimits.listEntries
-        // The engine is asked for one entry more than is sent. That entry shows that the list is cut.
+        // The engine is asked for one entry more than the reply contains. If that entry exists, the list is cut.
         let snapshot = engine.snapshot(of: item, atMost: limit + 1)
         let now = Engine.now
         var budget = ReplyBudget()

@@ -4,13 +4,13 @@ import Coordination
 import CoordinationEngine
 import LinuxSystem
 
-/// A client that is neither root nor the owner of the mount. Each time, the kernel is asked which rights the client's user has
-/// to a file.
+/// A client that is neither root nor the owner of the mount. Before each step for the guest, the kernel is asked which rights
+/// the guest's user has to the file.
 struct Guest: Sendable {
     let user: FileUser
     var source: any SourceInspector
 
-    /// Returns the user's rights to the item at a path. Throws if they are not enough for the access. This may block.
+    /// Returns the user's rights to the item at a path. Throws if they do not allow the access. This can block.
     func checked(_ access: Access, at path: PathForm) throws(ProtocolFailure) -> Rights {
         let rights = try rights(at: path)
         let (needed, what): (Rights, String) =
@@ -28,15 +28,15 @@ struct Guest: Sendable {
         return rights
     }
 
-    /// Returns the user's rights to the item at a path. Throws if the user may not read the item. This may block.
+    /// Returns the user's rights to the item at a path. Throws if the user may not read the item. This can block.
     func checkedToLook(at path: PathForm) throws(ProtocolFailure) -> Rights {
         let rights = try rights(at: path)
         guard rights.contains(.read) else { throw .denied("you may not read '\(path.path.excerpt)'") }
         return rights
     }
 
-    /// Returns the present path of a document if the user may read it there. Otherwise returns the path that the client named.
-    /// May block.
+    /// Returns the path of the document now, if the user may read the document at that path. Otherwise returns the path that
+    /// the client sent. This can block.
     func name(of document: any TrackedDocument, lookedFor path: PathForm) -> [UInt8] {
         let name = document.path
         return present(at: name).contains(.read) ? name : path.bytes ?? []
@@ -50,10 +50,10 @@ struct Guest: Sendable {
         }
     }
 
-    /// Returns those of the messages that a presenter of the user is sent.
+    /// Removes from `messages` those that a presenter of the user is not sent, and returns the rest.
     ///
-    /// A question delays other programs. So questions are sent only to a user that may write the item. Questions about its
-    /// deletion are sent only to a user that may delete it.
+    /// A question delays other programs. Questions are therefore sent only to a user with the right to write the item.
+    /// Questions about a deletion need the right to delete it.
     func permitted(_ messages: PresenterMessages, with rights: Rights) -> PresenterMessages {
         var permitted = messages
         if !rights.contains(.write) {
@@ -69,20 +69,20 @@ extension Guest {
     enum MessageVerdict: Sendable {
         /// The message is sent, with the paths that the user may see.
         case deliver(at: [UInt8], MessagePaths)
-        /// The client is told only that something has changed, without the name. It is no longer known whether the user had the
-        /// right to see the change.
+        /// The client is told that something has changed, but not the name: whether the user had the right to see the change is
+        /// not known any more.
         case deliverGap(at: [UInt8])
-        /// The question is not sent, and counts as answered with consent, so that no claim waits for it.
+        /// The question is not sent, and counts as answered with consent, so that no claim waits for an answer.
         case consent(QuestionID)
         case drop
     }
 
-    /// Decides whether the user may still be sent a message. This may block.
+    /// Decides whether a message may be sent to the user now. This can block.
     func verdict(
         on message: PresenterMessage, about document: any TrackedDocument, in services: SharedServices
     ) -> MessageVerdict {
-        // The notices of one event may use the same answer of the kernel about rights. A question delays other programs, so the
-        // kernel is asked anew for each question.
+        // For a notice, the kernel's recent answers about rights are used. For a question the kernel is asked anew, because a
+        // question delays other programs.
         if case .notice = message.content {
             return recent(since: message.moment, in: services).assess(
                 at: message, about: document, in: services)
@@ -90,7 +90,7 @@ extension Guest {
         return assess(at: message, about: document, in: services)
     }
 
-    /// Returns the same guest, but with rights from the cache, if the kernel was asked for them after `moment`.
+    /// Returns a copy of this guest that uses the cached answers about rights, if they are newer than `moment`.
     func recent(since moment: Instant, in services: SharedServices) -> Guest {
         Guest(user: user, source: services.rightsCache.since(moment))
     }
@@ -102,18 +102,18 @@ extension Guest {
         switch message.content {
         case .request(let question, let request, _, let deadline):
             let mayBeAsked = mayBeAsked(request, at: path, names.now, in: services)
-            // The deadline has passed, so no claim waits for the question any more. The question is dropped, which does not
-            // count as consent.
+            // The deadline of the question has passed, so no claim waits for its answer any more. The question is neither sent
+            // nor answered with consent.
             guard Engine.now < deadline else { return .drop }
             guard mayBeAsked else { return .consent(question) }
             return .deliver(at: path, names)
         case .notice(.reacquire, _):
-            // This notice only ends a question. It contains nothing that the user may not know.
+            // This notice only says that an access has ended. It contains nothing that the user may not see.
             return .deliver(at: path, names)
         case .notice(_, nil): return present(at: path).contains(.read) ? .deliver(at: path, names) : .drop
         case .notice(_, let subitem?):
             guard present(at: path).contains(.read) else { return .drop }
-            // A notice about a move contains two names, so the user must have the right to see both.
+            // A notice about a move contains the former and the new name. The user must have the right to see each of them.
             var visibilities = [
                 visibility(of: names.now, in: subitem.place.directory, by: services.documents)
             ]
@@ -130,14 +130,14 @@ extension Guest {
     enum Visibility: Sendable {
         case allowed
         case denied
-        /// The directory of the change does not exist any more, or another directory now has its path.
+        /// The directory of the change does not exist any more, or another directory has its path now.
         case unknown
     }
 
-    /// Returns whether a name is in a directory that the user may list. This may block.
+    /// Returns whether the name at a path is in a directory that the user may list. This can block.
     ///
-    /// The path may be outdated, and a user could put another directory at the path. So the directory at the path must be the
-    /// directory in which the change happened.
+    /// The path can be outdated, and a user could have put another directory there. So the directory at the path must be
+    /// `directory`, in which the change happened.
     func visibility(of path: [UInt8]?, in directory: ItemID?, by documents: any DocumentSource) -> Visibility
     {
         guard let path else { return .unknown }

@@ -2,14 +2,14 @@
 import CoordinationEngine
 import Synchronization
 
-/// A limit for one kind of resource that all connections of a guest use together.
+/// A limit on the number of items, presenters or the like that a guest uses on all its connections together.
 final class GuestQuota: Sendable {
     private let counts = Mutex<[UInt32: Int]>([:])
     private let limit: Int
 
     init(limit: Int) { self.limit = limit }
 
-    /// Adds `count` to the user's number, unless this exceeds the limit. Returns whether it was added.
+    /// Adds `count` to the number of a user, unless the sum exceeds the limit. Returns whether it was added.
     func take(_ count: Int, of user: UInt32) -> Bool {
         counts.withLock { counts in
             let sum = counts[user, default: 0] + count
@@ -31,7 +31,7 @@ final class GuestQuota: Sendable {
 final class GuestLogLimiter: Sendable {
     private let log = Mutex(LogRateLimiter(lines: 1))
 
-    /// Returns the text to add to a log line about a user's connection. Nil if there were too many lines, so that the line must
-    /// not be written.
+    /// Returns the text that a log line about a user's connection must end with. Returns nil if there were too many lines; the
+    /// line must not be written in this case.
     func note(_ user: UInt32) -> String? { log.withLock { $0.note(user, at: Engine.now) } }
 }

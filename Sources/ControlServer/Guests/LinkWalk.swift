@@ -36,21 +36,20 @@ extension SourceTree {
 
 /// Follows the symbolic links in all parts of a path as the kernel does, but never out of the mount.
 ///
-/// Each name is looked up in the directory that was reached before it. After `..`, the directory is opened again from the root,
-/// because another process may have moved it. Other requests wait meanwhile, so the number of lookups for one access is
-/// limited.
+/// Each name is looked up in the directory that the walk has reached. After `..`, that directory is opened again from the root,
+/// because another process can have moved it. The number of lookups is limited, because other requests wait for them.
 private struct LinkWalk: ~Copyable {
     /// The most links that are followed in one path, as in the kernel.
     private static let longestChain = 40
 
-    /// The path that was reached, from the root. It contains no symbolic links, unless the rest of the path does not exist.
+    /// The path that the walk has reached, from the root. It contains no symbolic links, except after a missing directory.
     private(set) var names: [NameBytes] = []
     private let tree: SourceTree
-    /// The directory that was reached. Nil if it does not exist, or if it must be opened again from the root.
+    /// The directory that the walk has reached. Nil if it does not exist, or if it must be opened again from the root.
     private var directory: OwnedDescriptor?
     private var isMissing = false
     private var links = 0
-    /// The number of names that may still be looked up.
+    /// The number of lookups that are still allowed.
     private(set) var lookups: Int
 
     init(in tree: SourceTree, within lookups: Int) {
@@ -64,7 +63,7 @@ private struct LinkWalk: ~Copyable {
     }
 
     mutating func follow(_ path: [NameBytes]) throws(Errno) {
-        // The names that are still to be followed; the next name is the last element.
+        // The names that the walk has still to look up, in reverse order.
         var rest = Array(path.reversed())
         while let name = rest.popLast() {
             switch name.bytes {
@@ -77,7 +76,8 @@ private struct LinkWalk: ~Copyable {
         }
     }
 
-    /// Goes to the directory above. Throws at the root, because the directory above the root is outside the mount.
+    /// Goes to the directory that contains this directory. Throws at the root, because that directory would be outside the
+    /// mount.
     private mutating func leave() throws(Errno) {
         guard names.popLast() != nil else { throw .crossDevice }
         depart()
@@ -88,8 +88,7 @@ private struct LinkWalk: ~Copyable {
         isMissing = false
     }
 
-    /// Goes to the item with this name. If the item is a symbolic link, returns the target of the link and stays in the
-    /// directory.
+    /// Goes to the item with this name. If the item is a symbolic link, stays in the directory and returns the link's target.
     private mutating func enter(_ name: NameBytes) throws(Errno) -> [UInt8]? {
         try Self.take(1, of: &lookups)
         do throws(Errno) {
@@ -108,7 +107,8 @@ private struct LinkWalk: ~Copyable {
         return nil
     }
 
-    /// Returns the directory that was reached, and opens it again if necessary. Returns nil if it does not exist.
+    /// Returns the directory that the walk has reached; opens it again if necessary. Returns nil if the directory does not
+    /// exist.
     private mutating func found() throws(Errno) -> OwnedDescriptor? {
         if let known = directory.take() { return known }
         if isMissing { return nil }

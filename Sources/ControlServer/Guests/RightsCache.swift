@@ -4,11 +4,10 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// The kernel's latest answers to the question which rights a guest has. All presenters and subscriptions of a user share these
-/// answers.
+/// The kernel's latest answers about the rights of guests. All presenters and subscriptions of a user share these answers.
 ///
-/// An answer is used only for events that were decided before the kernel was asked, because the user could see these events at
-/// that time. It is used for at most a second, because rights change.
+/// An answer is used only for events that happened before the kernel gave the answer. It is used for at most a second, because
+/// rights change.
 final class RightsCache: Sendable {
     private struct RightsQuery: Hashable {
         let user: FileUser
@@ -36,7 +35,7 @@ final class RightsCache: Sendable {
 
     var count: Int { answers.withLock { $0.count } }
 
-    /// The directory below the mount, but with cached answers, if the kernel was asked for them after `moment`.
+    /// Returns a view of the directory below the mount. The view uses cached answers that the kernel gave after `moment`.
     func since(_ moment: Instant) -> any SourceInspector { CachedSource(moment: moment, answers: self) }
 
     private struct CachedSource: SourceInspector {

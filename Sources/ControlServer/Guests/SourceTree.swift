@@ -28,7 +28,7 @@ package protocol SourceInspector: Sendable {
     /// Returns the path of the item that a symbolic link finally leads to; nil if the item at the path is not a link.
     ///
     /// Links are followed with the rights of `user`, or with those of the daemon if `user` is nil. `lookups` is the number of
-    /// names that may be looked up; it is lowered by the names that were. Throws ELOOP if it is too small.
+    /// names that may be looked up. The method subtracts the lookups that it makes, and throws ELOOP if there are not enough.
     func target(
         of path: [UInt8], as user: FileUser?, within lookups: inout Int
     ) throws(LookupFailure) -> [UInt8]?
@@ -51,7 +51,7 @@ package final class SourceTree: SourceInspector {
                 try rights(of: user.user, at: Self.names(in: path))
             }
         } catch .noAccess {
-            // A directory above the item may not be searched, so the user has no rights to the item.
+            // The user may not search one of the directories that lead to the item, so the user has no rights to the item.
             return []
         } catch {
             throw LookupFailure(error)
@@ -71,7 +71,7 @@ package final class SourceTree: SourceInspector {
         }
     }
 
-    /// Returns the rights of the calling thread to the item. The thread must have taken over the user's rights.
+    /// Returns the rights that the kernel gives the calling thread to the item. The thread must have the identity of the user.
     private func rights(of user: UInt32, at names: [NameBytes]) throws(Errno) -> Rights {
         guard let last = names.last else { return try contentRights(to: root) }
         let directory = try directory(names.dropLast())
@@ -80,8 +80,8 @@ package final class SourceTree: SourceInspector {
             let item = try last.withName { (name) throws(Errno) in try directory.path(of: name) }
             let isStuck = try Self.isStuck(item, in: directory, for: user)
             let mayRename = mayChangeNames && !isStuck
-            // The contents of a symbolic link cannot be written. Programs replace the link, which takes the right to change its
-            // name.
+            // The contents of a symbolic link cannot be written. A program that changes a link replaces it, and needs the right
+            // to change its name.
             var rights =
                 try item.status().isSymbolicLink
                 ? (mayRename ? [.read, .write] : .read) : contentRights(to: item)
@@ -100,8 +100,8 @@ package final class SourceTree: SourceInspector {
         return rights
     }
 
-    /// Whether the sticky bit of the directory forbids the user to remove the name. The bit allows this only to the owners of
-    /// the directory and of the item.
+    /// Whether the sticky bit of the directory forbids the user to remove the name. With the bit, only the owner of the
+    /// directory or of the item may remove it.
     private static func isStuck(
         _ item: borrowing OwnedDescriptor, in directory: borrowing OwnedDescriptor, for user: UInt32
     ) throws(Errno) -> Bool {

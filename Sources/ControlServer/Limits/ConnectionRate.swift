@@ -2,12 +2,12 @@
 package import ControlProtocol
 package import Coordination
 
-/// Limits how many new connections guests make. Each connection takes time of the daemon even before its first message.
+/// Limits how many new connections guests make. A connection takes time of the daemon even before its first message.
 ///
-/// A user may make `burst` connections in a moment, and then `perSecond` connections each second. All guests together are
-/// limited too, because one person may have many user ids (subuid(5)).
+/// A user may make `burst` connections at the same time, and then `perSecond` connections each second. A further limit is for
+/// all guests together, because one person can have many user ids (subuid(5)).
 package struct ConnectionRate: Sendable {
-    /// The number of connections that are allowed in a moment, and then the number allowed each second.
+    /// The number of connections that are allowed at the same time, and the number that is then allowed each second.
     package struct Limit: Hashable, Sendable {
         package var burst: Int
         package var perSecond: Int
@@ -20,7 +20,7 @@ package struct ConnectionRate: Sendable {
         fileprivate var interval: TimeSpan {
             TimeSpan(nanoseconds: 1_000_000_000 / UInt64(max(perSecond, 1)))
         }
-        /// A connection is admitted only if the whole burst is available again within this time.
+        /// The longest time until a whole burst is available again. While more time than this remains, connections are refused.
         fileprivate var reach: TimeSpan {
             TimeSpan(nanoseconds: interval.nanoseconds * UInt64(max(burst - 1, 0)))
         }
@@ -38,7 +38,7 @@ package struct ConnectionRate: Sendable {
 
     private let ofUser: Limit
     private let ofGuests: Limit
-    /// The time for each user at which the user may again make a whole burst of connections.
+    /// For each user, the time from which the user may again make a whole burst of connections.
     private var restored: [UInt32: Instant] = [:]
     private var allRestored = Instant(nanoseconds: 0)
 
@@ -47,7 +47,7 @@ package struct ConnectionRate: Sendable {
         self.ofGuests = ofGuests
     }
 
-    /// Decides whether a connection is admitted. Only an admitted connection is counted.
+    /// Decides whether a connection is admitted. Connections that are refused do not count toward the limits.
     package mutating func admit(_ user: UInt32, at now: Instant) -> ConnectionVerdict {
         let own = max(restored[user] ?? now, now)
         guard own.since(now) <= ofUser.reach else { return .tooManyOfUser }

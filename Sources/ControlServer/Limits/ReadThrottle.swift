@@ -4,10 +4,10 @@ import NIOCore
 /// The connections that pause because they sent much input, and how long each occupied the event loop before its pause. Used
 /// only on the event loop.
 ///
-/// The pause gives time to the other connections that pause. For the same user, all of them count. For each other user, only
-/// the connection that needs the most time counts. So a user with many connections does not lengthen the pauses of other users.
+/// A pause is long enough to serve the other pausing connections of the same user, and one connection of each other user. A
+/// user with many connections therefore does not lengthen the pauses of other users.
 final class ReadThrottle {
-    /// A ticket that a connection gets when it begins to pause, and returns once when the pause ends.
+    /// A ticket that a connection gets at the beginning of its pause, and gives back at the end of the pause.
     struct ThrottleTicket {
         fileprivate let user: UInt32
         fileprivate let turn: TimeAmount
@@ -18,8 +18,8 @@ final class ReadThrottle {
 
     /// Adds a connection that occupied the loop for `turn`, and returns how long it pauses.
     ///
-    /// The pause is twice as long as the other connections need, so the loop has as much time for other work as for these
-    /// connections. The pause is at least `least` and at most a second.
+    /// The pause is twice the time that the other connections need, so that half of it is left for other work of the loop. The
+    /// pause is at least `least` and at most a second.
     func enter(for turn: TimeAmount, of user: UInt32, least: TimeAmount) -> (
         ticket: ThrottleTicket, rest: TimeAmount
     ) {

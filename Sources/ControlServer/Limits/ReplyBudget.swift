@@ -3,8 +3,8 @@ import ControlProtocol
 
 /// The bytes that are left for the lists of a reply.
 ///
-/// A name may take more bytes in JSON than in the file system. A control character takes six bytes, and a name that is not
-/// UTF-8 is sent in two forms. So each entry is encoded to find its size.
+/// Each entry is encoded to find its size, because a name can take more bytes in JSON than in the file system. For example, a
+/// control character takes six bytes.
 struct ReplyBudget {
     private var left = ProtocolLimits.listBytes
 

@@ -9,7 +9,7 @@ final class ConnectionPresenters {
     private struct ClientPresenter {
         let document: any TrackedDocument
         let purpose: Purpose
-        /// The last path of the document that the client was sent.
+        /// The path of the document that the client was last sent.
         var path: [UInt8]
     }
 
@@ -20,42 +20,44 @@ final class ConnectionPresenters {
     private var questions: QuestionTable
     private var lastSequence: UInt64 = 0
 
-    /// The number of registrations without a reply yet. Messages for their presenters wait in `earlyMessages` until the reply.
+    /// The number of registrations that have no reply yet. Messages for these presenters wait in `earlyMessages` until the
+    /// reply is sent.
     private var registering = 0
     private var earlyMessages: [PresenterMessage] = []
     /// The number of this connection's presenters that count for the guest's limit; 0 if the client is no guest.
     private var reservedSlots = 0
     /// The number of messages to a guest for which the guest's rights are being checked.
     private var pendingChecks = 0
-    /// The last presenter of which the client has received the number.
+    /// The number of the last presenter that the client was told of in a reply.
     ///
-    /// Later presenters have greater numbers, and the replies to registrations are sent in that order.
+    /// Presenters that are registered later have greater numbers, and their registrations are answered in the order of these
+    /// numbers.
     private var lastAdded = PresenterID(0)
-    /// The latest notice of each kind for which too many checks were waiting. It is sent later as a gap, without the name that
-    /// changed.
+    /// The latest notice of each kind that was not checked, because too many checks were waiting. It is sent later without the
+    /// name that changed.
     private var coalescedNotices: [PresenterID: [PresenterNotice: PresenterMessage]] = [:]
     /// Messages to a guest for which the next job on the work queue checks the guest's rights.
     private var nextChecks: [(message: PresenterMessage, document: any TrackedDocument)] = []
     private var encoder = NoticeEncoder()
-    /// The present pause of notices; nil while the client reads its notices about presented directories fast enough.
+    /// The pause in which notices about names are not sent; nil if there is no pause.
     private var pause: NoticePause?
     private var shortPauseDeadline = NIODeadline.uptimeNanoseconds(0)
 
     /// A pause in which the client is sent no notices about names in presented directories, because too many messages wait for
-    /// it.
+    /// the client.
     ///
     /// After the pause, the client is told that there were more changes.
     private final class NoticePause {
-        /// The presenters for which notices were left out.
+        /// The presenters that missed a notice in this pause.
         var presentersWithGap: Set<PresenterID> = []
-        /// Whether the pause continues after the client has read all its messages. Gaps in the outbox would then be sent before
-        /// the pause ends, which is too early.
+        /// Whether the pause continues after the client has read all its messages. Gaps are then not sent from the outbox, but
+        /// at the end of the pause.
         var isLong = false
     }
 
-    /// How long a long pause is, for each presenter of the client. A pause is long if another pause ended just before.
+    /// The length of a long pause for each presenter of the client. A pause becomes long if another pause ended just before.
     ///
-    /// Long pauses are rarer, and the beginning and end of a pause take time from other clients.
+    /// Long pauses are rarer than short pauses, and so take less time from other clients.
     private static let pausePerPresenter = TimeAmount.microseconds(500)
     /// The most messages to a guest that one job on the work queue checks.
     private static let checksAtOnce = 64
@@ -108,9 +110,9 @@ final class ConnectionPresenters {
         }
     }
 
-    /// Counts one more presenter of a guest, over all its connections. Returns false if the guest has too many.
+    /// Adds one presenter to the guest's count for all its connections. Returns false if the count would exceed the limit.
     ///
-    /// The number is limited, because each event may cause a message to each of these presenters.
+    /// The number is limited, because each event can cause a message to each of these presenters.
     private func reserveSlots() -> Bool {
         guard services.guest(connection.peer) != nil else { return true }
         guard services.presentersOfGuests.take(1, of: connection.peer.user) else { return false }
@@ -160,7 +162,7 @@ final class ConnectionPresenters {
 
     /// Passes a presenter's answer to the engine.
     ///
-    /// An answer to no question, a second answer, and a very late answer have no effect.
+    /// A second answer to a question has no effect. Nor has a very late answer, or an answer that belongs to no question.
     func take(_ answer: ClientAnswer) {
         guard let id = answer.id, let question = questions.takeAnswered(id) else {
             return connection.logOnce(.strayAnswer, "it answered a question that it was not asked")
@@ -168,8 +170,7 @@ final class ConnectionPresenters {
         if let words = answer.refusal {
             services.refusals.note(words, answer.origin, of: question.presenter, at: Engine.now)
         }
-        // A guest's refusal counts as consent, because a guest must not stop other programs. Claims that need not ask the guest
-        // may also wait for this answer.
+        // A guest's refusal counts as consent, because a guest must not stop other programs.
         let isRefused = answer.refusal != nil && services.guest(connection.peer) == nil
         services.engine.answer(question.id, of: question.presenter, isRefused ? .failed : .done)
     }
@@ -184,8 +185,8 @@ final class ConnectionPresenters {
         services.engine.progress(question.id)
     }
 
-    /// Tells the engine whether a presenter has unsaved changes. This happens on the event loop, so that it stays in order with
-    /// the presenter's answers.
+    /// Tells the engine whether a presenter has unsaved changes. This runs on the event loop, so that the engine gets the
+    /// presenter's reports and answers in their order.
     func noteUnsaved(_ parameters: UnsavedParameters) {
         let presenter = PresenterID(parameters.presenter)
         guard presented[presenter] != nil else {
@@ -196,9 +197,9 @@ final class ConnectionPresenters {
         services.engine.noteUnsaved(parameters.isUnsaved, by: presenter)
     }
 
-    /// Ends the sending of messages. ``ClientResources`` removes the presenters, which settles their unanswered questions.
+    /// Stops the sending of messages. ``ClientResources`` removes the presenters; their unanswered questions then end.
     ///
-    /// Returns a closure that lowers the guest's count of presenters. Any thread may call it.
+    /// Returns a closure that subtracts the presenters from the guest's count. Any thread may call the closure.
     func close() -> @Sendable () -> Void {
         // The mailbox and this object refer to each other, so the reference is removed here.
         mailbox = nil
@@ -220,8 +221,8 @@ extension ConnectionPresenters {
         if pause == nil, mailbox?.isPaused ?? false { _ = beginPause() }
     }
 
-    /// Delivers the messages that came before the reply to their presenter's registration. The client now knows the presenter's
-    /// number.
+    /// Delivers the messages that came before the reply to their presenter's registration. The reply has now been sent, so the
+    /// client has the presenter's number.
     private func deliverEarly() {
         let messages = earlyMessages
         earlyMessages = []
@@ -241,8 +242,8 @@ extension ConnectionPresenters {
         queueCheck(at: message, about: known.document, for: guest)
     }
 
-    /// Handles a message to a presenter that the client does not know. If the presenter is being registered, the message waits.
-    /// If it was removed, a question counts as answered with consent.
+    /// Called for a message to a presenter that is not in `presented`. If the presenter is being registered, the message waits.
+    /// If the presenter was removed, a question counts as answered with consent.
     private func deliverToUnknown(_ message: PresenterMessage) {
         if registering > 0, message.presenter > lastAdded { return earlyMessages.append(message) }
         if case .request(let question, _, _, _) = message.content {
@@ -250,9 +251,11 @@ extension ConnectionPresenters {
         }
     }
 
-    /// Leaves out a notice about a name during a pause, and begins a pause if too many messages wait. A gap then replaces the
-    /// notice: a notice without the name, after which the client reads the directory again. Returns whether the notice was left
-    /// out.
+    /// Withholds a notice about a name while notices pause, and begins a pause if too many messages wait. Returns whether the
+    /// notice was withheld.
+    ///
+    /// A gap replaces the withheld notices of a presenter. It is a notice without the name, after which the client reads the
+    /// directory again.
     private func replaceByGap(_ message: PresenterMessage, _ known: ClientPresenter) -> Bool {
         let isTooMuch = connection.isCrowded || pendingChecks >= ProtocolLimits.checksOfGuest
         guard let pause = pause ?? (isTooMuch ? beginPause() : nil) else { return false }
@@ -261,8 +264,8 @@ extension ConnectionPresenters {
             services.guest(connection.peer) == nil,
             case .notice(let notice, _) = message.content
         else { return true }
-        // The gap is queued in place of the first notice that is left out, so that it is sent before later notices. For a
-        // guest, the gap is sent after the pause, when its rights are checked.
+        // The gap is queued where the first withheld notice would be, so that it is sent before later notices. A guest gets the
+        // gap after the pause, when the guest's rights are checked.
         let gap = {
             try self.encoder.encode(
                 notice, presenter: message.presenter.rawValue, at: known.document.path, movedTo: nil,
@@ -280,8 +283,7 @@ extension ConnectionPresenters {
         let pause = NoticePause()
         self.pause = pause
         services.engine.pause(mailbox)
-        // The pause ends when the messages that wait now are written. The gaps that are still queued follow, and later changes
-        // are reported again.
+        // The pause ends when the messages that wait now are written. After that, the engine reports changes again.
         connection.whenWritten { [weak self] in self?.endPause() }
         return pause
     }
@@ -298,8 +300,8 @@ extension ConnectionPresenters {
 
     private func resume() {
         guard let pause, let mailbox else { return }
-        // The messages in the mailbox are from before the end of the pause. Those about names in directories are left out,
-        // because the presenter is told that it must read the directory again.
+        // The messages in the mailbox are from the time of the pause. Messages about names in directories are dropped, because
+        // a gap tells the presenter to read the directory again.
         for message in mailbox.take() { deliver(message) }
         checkNext()
         self.pause = nil
@@ -311,7 +313,7 @@ extension ConnectionPresenters {
 
     /// Queues a message to a guest until the guest's rights are checked.
     ///
-    /// If too many messages wait, a notice becomes a gap, and a question counts as answered with consent.
+    /// If too many messages wait, a notice loses its name and is sent later, and a question counts as answered with consent.
     private func queueCheck(
         at message: PresenterMessage, about document: any TrackedDocument, for guest: Guest
     ) {
@@ -322,7 +324,7 @@ extension ConnectionPresenters {
             guard !isCrowded else { return services.engine.consent(question, of: message.presenter) }
             check(message, about: document, for: guest)
         case .notice(.reacquire, _):
-            // This notice ends an access session, so it is sent after the notices of that session.
+            // This notice ends an access session. The other notices of that session must be sent before it.
             checkCoalesced(of: message.presenter, for: guest)
             check(message, about: document, for: guest)
         case .notice(let notice, _) where isCrowded:
@@ -370,8 +372,8 @@ extension ConnectionPresenters {
         }
     }
 
-    /// Queues checks for the notices of a presenter that lost their names because too many checks were waiting. These checks
-    /// follow those of all earlier messages.
+    /// Queues checks for the notices of a presenter that lost their names because too many checks were waiting. The checks of
+    /// all earlier messages come first.
     private func checkCoalesced(of presenter: PresenterID, for guest: Guest) {
         guard let gaps = coalescedNotices.removeValue(forKey: presenter), let known = presented[presenter]
         else {
@@ -394,13 +396,12 @@ extension ConnectionPresenters {
                 id: question, presenter: message.presenter, deadline: deadline)
             ask(request, asked, message, path, names.now)
         case .notice(.didMove, _):
-            // If the client was already sent this path, the move was undone or was reported before.
+            // The client was already sent this path: the move was undone, or an earlier notice contained the new path.
             guard path != known.path else { return }
             presented[message.presenter]?.path = path
             tell(.didMove, message, known.path, movedTo: path)
         case .notice(let notice, let subitem?): tell(notice, of: subitem, names, message, path)
-        // The document may have moved to a path that a guest may not know. So the notice has the path that the guest was sent
-        // last.
+        // The document can have a new path that a guest may not see. A guest therefore gets the path that it was last sent.
         case .notice(.reacquire, _) where services.guest(connection.peer) != nil:
             tell(.reacquire, message, known.path)
         case .notice(let notice, nil): tell(notice, message, path)
@@ -413,7 +414,8 @@ extension ConnectionPresenters {
     ) {
         let now = Engine.now
         guard let id = questions.ask(question, at: now) else {
-            // The question is not sent, and this is not consent: the question times out, and unsaved contents are preserved.
+            // The question is not sent, and does not count as answered with consent. The question therefore times out, and
+            // unsaved contents are preserved.
             return connection.logOnce(
                 .manyQuestions, "it owes answers to \(ProtocolLimits.questions) requests, and is sent no more"
             )
@@ -456,7 +458,8 @@ extension PresenterMessage {
     }
 }
 
-/// The present and the former path of an item in a presented directory, as they were when a message about the item was checked.
+/// The new and the former path of an item in a presented directory, at the time when the guest's rights to see them were
+/// checked.
 struct MessagePaths: Sendable {
     var now: [UInt8]?
     var before: [UInt8]?

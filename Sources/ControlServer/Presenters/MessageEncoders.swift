@@ -2,10 +2,10 @@
 import ControlProtocol
 import Coordination
 
-/// Encodes notices as JSON, with the same result as ``ServerMessage``.
+/// Encodes notices as JSON, with the same result as ``ServerMessage`` but faster.
 ///
-/// An event may cause notices to a thousand presenters of one client. These notices differ only in a few numbers, so their
-/// equal parts are encoded only once.
+/// One event can cause notices to a thousand presenters of one client. These notices differ only in a few numbers, so the rest
+/// of their text is encoded only once.
 struct NoticeEncoder {
     private var cause: (of: Cause, bytes: [UInt8])?
     private var path: (of: [UInt8], bytes: [UInt8])?
@@ -60,9 +60,9 @@ struct NoticeEncoder {
     }
 }
 
-/// Encodes events as JSON, with the same result as ``ServerMessage``.
+/// Encodes events as JSON, with the same result as ``ServerMessage`` but faster.
 ///
-/// An event for several subscriptions is encoded only once. Only the number of the subscription is added to each message.
+/// An event for several subscriptions is encoded only once. Each message then gets the number of its subscription.
 struct EventEncoder {
     private struct Subject: Equatable {
         let sequence: UInt64
@@ -71,7 +71,8 @@ struct EventEncoder {
     }
 
     private var known: (subject: Subject, beginning: [UInt8])?
-    /// The length of `0}}` at the end of an encoded event. The number of the subscription, here 0, is its last member.
+    /// The length of `0}}` at the end of an encoded event. The last member is the number of the subscription, which is encoded
+    /// as 0.
     private static let end = 3
 
     mutating func encode(

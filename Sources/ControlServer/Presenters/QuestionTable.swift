@@ -2,7 +2,8 @@
 import ControlProtocol
 import Coordination
 
-/// Finds the engine's question that belongs to a request id. The daemon sends questions as requests on one connection.
+/// Finds the engine's question that belongs to a request id. The daemon sends each question to the client as a request with an
+/// id.
 struct QuestionTable {
     struct SentQuestion: Hashable {
         let id: QuestionID
@@ -43,7 +44,7 @@ struct QuestionTable {
         return (1..<next).contains(number)
     }
 
-    /// Removes and returns the question that an answer is for. A second answer to the same question gets nil.
+    /// Removes and returns the question that an answer belongs to. For a second answer to the same question, returns nil.
     mutating func takeAnswered(_ id: MessageID) -> SentQuestion? {
         guard case .number(let number) = id else { return nil }
         return asked.removeValue(forKey: number)

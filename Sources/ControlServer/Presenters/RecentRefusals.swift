@@ -3,10 +3,10 @@ import ControlProtocol
 import Coordination
 import Synchronization
 
-/// The last refusal of each presenter, with the message that its program sent. The programs that a refusal stops are sent this
-/// message.
+/// The last refusal of each presenter, with the message that the presenter's program sent. The program that is stopped by the
+/// refusal gets this message.
 ///
-/// The arbiter decides only by whether a presenter agrees, so it does not store the messages.
+/// The arbiter needs only the fact of the refusal, so it does not store the messages.
 final class RecentRefusals: Sendable {
     struct PresenterRefusal: Hashable, Sendable {
         let presenter: PresenterID

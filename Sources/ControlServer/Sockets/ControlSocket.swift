@@ -8,8 +8,8 @@ package struct ControlSocketError: Error, Sendable {
 
 /// The listening sockets of one mount. They are made before the mount, so that their paths never lead through the mount.
 ///
-/// The kernel puts all new connections to a socket into one queue. So a shared mount has two sockets, one for all users and one
-/// for the owner and root. The owner and root then need not wait behind other users.
+/// The kernel puts all new connections to a socket into one queue. A shared mount therefore has two sockets: one for all users,
+/// and one for the owner and root. The owner and root then do not wait behind other users.
 ///
 /// The directory of the sockets stays open, so that the daemon can remove the sockets without an absolute path.
 package struct ControlSocket: ~Copyable, Sendable {
@@ -46,7 +46,7 @@ package struct ControlSocket: ~Copyable, Sendable {
             }
         }
 
-        /// Removes the name of this socket from the directory, unless another socket has the name now.
+        /// Removes the name of this socket from the directory, unless another socket has taken over the name.
         func remove(from directory: borrowing OwnedDescriptor) throws(Errno) {
             do throws(Errno) {
                 guard try Self.inode(of: name, in: directory) == inode else { return }
@@ -60,9 +60,9 @@ package struct ControlSocket: ~Copyable, Sendable {
         }
     }
 
-    /// Makes the sockets in the first directory of `places` in which this succeeds.
+    /// Makes the sockets in the first usable directory of `places`.
     ///
-    /// Outside tests, `places` is ``SocketDirectory/candidates(user:runtimeDirectory:)``. `isShared` says whether a socket for
+    /// Outside tests, `places` is ``SocketDirectory/candidates(user:runtimeDirectory:)``. If `isShared` is true, a socket for
     /// all users is made too.
     package static func make(
         mountpoint: String, user: UInt32, places: [SocketDirectory.Candidate], isShared: Bool = false
@@ -94,11 +94,11 @@ package struct ControlSocket: ~Copyable, Sendable {
         self.directory = directory
     }
 
-    /// Returns a name for the socket that is computed from the mountpoint. So the next daemon of the same mountpoint replaces
-    /// the socket of a dead daemon.
+    /// Returns a name for the socket that is computed from the mountpoint. The next daemon of the same mountpoint gets the same
+    /// name, so it replaces the socket of a dead daemon.
     ///
-    /// If a live daemon already has a socket with this name, it serves the same path in another mount namespace. Its socket
-    /// stays, and another name is tried.
+    /// A live daemon can have the name already, if it serves the same path in another mount namespace. Its socket stays, and
+    /// another name is tried.
     private static func freeStem(
         for mountpoint: String, in directory: borrowing OwnedDescriptor
     ) throws(Errno) -> String {
@@ -131,7 +131,7 @@ package struct ControlSocket: ~Copyable, Sendable {
         return try OwnedDescriptor.duplicating(shared.listener.rawValue)
     }
 
-    /// Removes the names of the sockets, unless other sockets have these names now.
+    /// Removes the names of the sockets, unless other sockets have taken over these names.
     package consuming func remove() throws(Errno) {
         try own.remove(from: directory)
         try shared?.remove(from: directory)

@@ -7,12 +7,12 @@ import Synchronization
 
 /// Accepts the connections of all users, on a thread of its own.
 ///
-/// The kernel puts all these connections into one queue, so the queue must stay short. This thread refuses guests that connect
-/// too often. A refusal takes microseconds, and takes no time of the event loop, which serves all clients.
+/// The thread refuses guests that connect too often, so that the kernel's queue of new connections stays short. A refusal takes
+/// only microseconds, and takes no time of the event loop, which serves all clients.
 final class SharedSocketAcceptor: Sendable {
     private let listener: OwnedDescriptor
     private let isClosed = Atomic<Bool>(false)
-    /// The thread holds this lock while it runs. So `close()` can wait until the thread admits no more connections.
+    /// A lock that the thread holds while it runs. By this lock `close()` waits until the thread admits no more connections.
     private let running = Mutex<Void>(())
     private let isGuest: @Sendable (UInt32) -> Bool
     private let admit: @Sendable (CInt) -> Void
@@ -20,7 +20,8 @@ final class SharedSocketAcceptor: Sendable {
     /// How long the thread pauses after an error, for example when the process has no free descriptors.
     private static let pause = TimeSpan.milliseconds(200)
 
-    /// `admit` receives the descriptor of each admitted connection and owns it. It is called on the thread of this object.
+    /// Calls `admit` with the descriptor of each admitted connection, on the thread of this object. `admit` then owns the
+    /// descriptor.
     init(
         _ listener: consuming OwnedDescriptor, isGuest: @escaping @Sendable (UInt32) -> Bool,
         log: @escaping @Sendable (String) -> Void, admit: @escaping @Sendable (CInt) -> Void
@@ -37,7 +38,7 @@ final class SharedSocketAcceptor: Sendable {
 
     /// Refuses further connections.
     ///
-    /// When this returns, each earlier connection is admitted or refused.
+    /// When this returns, each connection that came earlier is either admitted or refused.
     func close() {
         isClosed.store(true, ordering: .sequentiallyConsistent)
         UnixSocket.refuseAll(on: listener)

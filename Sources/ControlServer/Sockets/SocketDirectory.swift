@@ -5,7 +5,7 @@ import LinuxSystem
 package enum SocketDirectory {
     package struct Candidate: Hashable, Sendable {
         package var path: String
-        /// Whether the directory above must belong to the user. If false, the directory above belongs to the system, for
+        /// Whether the directory that contains this directory must belong to the user. If false, it belongs to the system, for
         /// example `/run`.
         package var needsOwnedParent: Bool
         package var mode: UInt32
@@ -19,9 +19,10 @@ package enum SocketDirectory {
         }
     }
 
-    /// Returns the directories to try. It only computes paths, so that tests can check the order.
+    /// Returns the directories to try. The function only computes paths, so that tests can check their order.
     ///
-    /// Root may lack the right to write in `/run`, for example in a user namespace. Then a directory for users is tried next.
+    /// Root can lack the right to write in `/run`, for example in a user namespace. For this case, the list continues with a
+    /// directory for users.
     package static func candidates(user: UInt32, runtimeDirectory: String?) -> [Candidate] {
         var candidates: [Candidate] = []
         if user == 0 {
