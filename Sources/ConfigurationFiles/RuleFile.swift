@@ -7,13 +7,13 @@ import TOMLKit
 package struct RuleFile: Sendable {
     /// The most bytes that a configuration file may have.
     package static let longest = 256 << 10
-    /// The most names that a file may contain. The number is limited, because the daemon compares every name with each program
-    /// that other programs wait for.
+    /// The most program names that a file may contain. The daemon compares each program that other programs wait for with every
+    /// name, so the number is limited.
     package static let mostNames = 500
-    /// The most bytes of a program's name in the kernel, which cuts longer names to this length.
+    /// The length to which the kernel cuts the name of a program, in bytes.
     package static let kernelNameLength = 15
 
-    /// The rules of the file. For a program, the first rule in this order that fits its name decides.
+    /// The rules of the file. If several rules fit the name of a program, the first of them applies.
     package let programs: [ProgramRule]
 
     package init(parsing bytes: [UInt8]) throws(RuleProblem) {
@@ -40,8 +40,8 @@ package struct RuleFile: Sendable {
         }
     }
 
-    /// Converts the bytes of a file to text. Throws for a zero byte, because the TOML parser would read the text only up to
-    /// that byte.
+    /// Converts the bytes of a file to text. Throws if there is a zero byte, because the TOML parser would ignore all text
+    /// after that byte.
     private static func text(of bytes: [UInt8]) throws(RuleProblem) -> String {
         if let zero = bytes.firstIndex(of: 0) {
             let line = bytes[..<zero].count(where: { $0 == UInt8(ascii: "\n") }) + 1
@@ -133,9 +133,9 @@ private struct RuleReader {
     }
 }
 
-/// Checks the name of a program in a configuration file, and converts it to the form that the kernel has.
+/// Checks the name of a program in a configuration file, and cuts it to the length of names in the kernel.
 private enum ProgramName {
-    /// Returns the fault of a name and what the user can do about it; nil if the name has no fault.
+    /// Returns a sentence about what is wrong with a name and what the user can do; nil if the name is valid.
     static func fault(of name: String) -> String? {
         if name.isEmpty { return "it is empty; take it out" }
         if name.contains("/") { return "it is a path; write its last part only" }
@@ -155,8 +155,8 @@ private enum ProgramName {
 
     private static let star = UInt8(ascii: "*")
 
-    /// Cuts a name to the length at which the kernel cuts the names of programs. If the part before the first `*` is shorter,
-    /// the name is not cut.
+    /// Cuts a name to the length to which the kernel cuts the names of programs. A name with a shorter part before the first
+    /// `*` is not cut.
     static func cut(_ name: String) -> [UInt8] {
         let bytes = Array(name.utf8)
         let beginning = bytes.prefix { $0 != star }

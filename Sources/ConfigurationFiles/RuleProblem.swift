@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// A fault in a configuration file: the line with the fault, and a message that says what the user can do.
+/// A fault in a configuration file: its line, and a message that says what the user can do.
 package struct RuleProblem: Error, Hashable, Sendable {
     /// The number of the line with the fault; nil if the fault concerns the whole file.
     package let line: Int?

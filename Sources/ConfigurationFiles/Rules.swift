@@ -2,10 +2,10 @@
 package import Coordination
 import LinuxSystem
 
-/// The rules about programs from three sources: the rules that are part of Truce, the administrator's file, and the file of the
-/// user that mounts.
+/// The rules about programs. They come from three sources: Truce itself, the administrator's file, and the file of the user
+/// that mounts.
 package struct Rules: Sendable {
-    /// One source of rules: its rules, or the reason why its file could not be read.
+    /// One source of rules: its rules, or the reason why its file could not be used.
     package struct Source: Sendable {
         package let path: String
         package var programs: [ProgramRule] = []
@@ -21,7 +21,7 @@ package struct Rules: Sendable {
     /// The name by which users see the rules that are part of Truce.
     package static let shippedName = "shipped"
 
-    /// The sources of the rules. If two sources have a rule for the same program, the later source decides.
+    /// The sources of the rules. If two sources have rules for the same program, the rule of the later source applies.
     package let sources: [Source]
 
     /// Only the rules that are part of Truce.
@@ -32,17 +32,17 @@ package struct Rules: Sendable {
             let file = try RuleFile(parsing: PackageResources.truce_toml)
             return Source(path: shippedName, programs: file.programs)
         } catch {
-            // The rules that are part of Truce always parse: a test checks this.
+            // This cannot happen: a test checks that the rules that are part of Truce can be parsed.
             preconditionFailure(error.text(in: "truce.toml"))
         }
     }()
 
     private init(sources: [Source]) { self.sources = sources }
 
-    /// Reads the administrator's file and the file of the user that mounts.
+    /// Reads the administrator's file and the file of `user`, which is the user that mounts.
     ///
-    /// If a file has a fault, none of its rules is in force. The mount does not fail, because the machine may need the mount to
-    /// boot. `user` is the user that mounts. Its file must belong to that user or to root.
+    /// If a file has a fault, none of its rules is in force. The mount does not fail, because the machine possibly needs the
+    /// mount to boot. The user's file must belong to that user or to root.
     package init(system: String = systemPath, userFile: String?, of user: UInt32, systemOwner: UInt32 = 0) {
         var sources = [Self.shippedSource]
         if let source = Self.read(system, ownedBy: [systemOwner]) { sources.append(source) }
@@ -60,7 +60,8 @@ package struct Rules: Sendable {
         }
     }
 
-    /// The path of a user's own configuration file, by the environment variables of that user. Nil if they name no directory.
+    /// The path of a user's own configuration file, by the environment variables of that user. Nil if the variables contain no
+    /// directory.
     ///
     /// A path in `XDG_CONFIG_HOME` that is not absolute is ignored, as the XDG specification demands.
     package static func userFile(environment: (String) -> String?) -> String? {
@@ -71,10 +72,10 @@ package struct Rules: Sendable {
         return home + "/.config/truce/truce.toml"
     }
 
-    /// The rules of all sources. For a program, the first rule in this order that fits its name decides.
+    /// The rules of all sources. If several rules fit the name of a program, the first of them applies.
     package var programs: [ProgramRule] { sources.reversed().flatMap(\.programs) }
 
-    /// The faults of the files that could not be read, one sentence for each file.
+    /// One sentence for each file that could not be used.
     package var problems: [String] { sources.compactMap(\.problemText) }
 }
 

@@ -2,8 +2,8 @@
 
 /// Finds the line of a key in the text of a configuration file.
 ///
-/// The TOML parser gives a line only for an error of syntax. So this searches the text for the key, in the usual notations. If
-/// a key is written in another notation, the line of the table that contains the key is used.
+/// The TOML parser reports a line only for an error of syntax. For other faults, this type searches the text for the key, in
+/// its usual notations. If the key is written in another notation, the result is the line of the table that contains the key.
 struct SourceLines {
     private struct Place {
         let keys: [String]
@@ -28,8 +28,8 @@ struct SourceLines {
         self.places = places
     }
 
-    /// The line of a key. If `value` is given, the line of that text after the key; the line of the key if the text is not
-    /// found.
+    /// Returns the line of a key. If `value` is given, returns the first line after the key that contains `value`, or the line
+    /// of the key if there is none.
     func line(of keys: [String], value: String? = nil) -> Int {
         var wanted = keys[...]
         while !wanted.isEmpty {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The reason why a command failed: a sentence for users, and an exit code for programs.
+/// The reason why a command failed: a sentence for users, and an exit code for programs that call the command.
 package struct ClientFailure: Error, Hashable, Sendable {
     /// The exit codes of the command `truce`, as its documentation lists them.
     package enum Status: Int32, Sendable {

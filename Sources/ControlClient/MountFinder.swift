@@ -17,8 +17,8 @@ package enum MountFinder {
         try MountedPath(path).mount
     }
 
-    /// Throws unless the caller's user is root or the owner of the mount. Other users get no answer from a mount that is not
-    /// shared, and may not unmount it.
+    /// Throws unless the caller's user is root or the owner of the mount. Other users may not unmount the mount, and get no
+    /// answers from it unless it is shared.
     package static func checkOwner(of mount: MountEntry) throws(ClientFailure) {
         guard !mayConnect(mount), let owner = mount.user else { return }
         throw ClientFailure(
@@ -31,8 +31,8 @@ package enum MountFinder {
         return geteuid() == 0 || owner == geteuid()
     }
 
-    /// Throws if the caller's user may not connect to the mount. A mount by root with `allow_other` also answers other users,
-    /// within their rights to files.
+    /// Throws if the caller's user may not connect to the mount. Users other than root and the owner may connect only to a
+    /// mount that root made with `allow_other`.
     static func checkMayConnect(_ mount: MountEntry) throws(ClientFailure) {
         let isShared = mount.user == 0 && mount.fileSystemOptions.contains("allow_other")
         if !isShared { try checkOwner(of: mount) }

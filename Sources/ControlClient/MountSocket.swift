@@ -5,16 +5,16 @@ package import LinuxSystem
 /// A connection to the control socket of a mount.
 package struct MountSocket: ~Copyable {
     package let socket: OwnedDescriptor
-    /// The process, user and group of the daemon, as the kernel recorded them.
+    /// The process, user and group of the daemon, as the kernel recorded them when the daemon began to listen.
     package let peer: PeerCredentials
 
-    /// The seconds that the daemon has to answer, for connections with no other time limit.
+    /// The seconds within which the daemon must answer, unless a connection has another time limit.
     package static let timeoutSeconds = 5
 
     /// Connects to the daemon of a mount, and checks the user of the daemon.
     ///
-    /// The kernel names that user, so another program cannot pretend to be the daemon. The daemon must run as root or as the
-    /// caller's user. If the caller is root, it may also run as the owner of the mount.
+    /// The kernel reports that user, so another program cannot pretend to be the daemon. The daemon must run as root or as the
+    /// caller's user. If the caller is root, the daemon may also run as the owner of the mount.
     package init(to mount: MountEntry) throws(ClientFailure) {
         try MountFinder.checkMayConnect(mount)
         let socket = try Self.reaching(mount) { () throws(Errno) in
@@ -33,11 +33,11 @@ package struct MountSocket: ~Copyable {
         self.peer = peer
     }
 
-    /// Returns the socket's descriptor, which the caller now owns.
+    /// Ends this value without closing the socket, and returns the socket's descriptor. The caller must close it.
     package consuming func release() -> OwnedDescriptor { socket }
 
-    /// The path of a control socket of the mount. It is the socket for the owner and root if the caller is one of these users.
-    /// With `isShared`, and for other users, it is the socket for all users.
+    /// The path of a control socket of the mount. For the owner and root, it is their own socket, unless `isShared` is true.
+    /// For other users, it is the socket for all users.
     package static func path(of mount: MountEntry, isShared: Bool = false) throws(ClientFailure) -> [UInt8] {
         try MountFinder.checkMayConnect(mount)
         do throws(Errno) {
@@ -48,14 +48,15 @@ package struct MountSocket: ~Copyable {
         }
     }
 
-    /// Connects to a control socket of the mount. Root and the owner have a socket of their own, so they do not wait in the
-    /// queue behind other users.
+    /// Connects to a control socket of the mount. Root and the owner connect to their own socket, so they do not wait behind
+    /// other users.
     private static func connect(to mount: MountEntry) throws(Errno) -> OwnedDescriptor {
         guard let own = try ownPath(of: mount) else { return try connectAsAll(to: mount) }
         do throws(Errno) {
             return try UnixSocket.connect(to: own, timeout: timeoutSeconds)
         } catch .noAccess {
-            // A root user of a container may have no right to the files of other users. Then the socket for all users is tried.
+            // In a container, root possibly has no right to the files of other users. In this case the client tries the socket
+            // for all users.
             return try connectAsAll(to: mount)
         }
     }
@@ -75,7 +76,7 @@ package struct MountSocket: ~Copyable {
         }
     }
 
-    /// Reads an extended attribute of the mount's root. The daemon answers this request itself.
+    /// Reads an extended attribute of the mount's root. The daemon itself answers the request, not the file system below.
     private static func attribute(_ name: String, of mount: MountEntry) throws(Errno) -> [UInt8] {
         if let socket = StandInMount.socket(of: mount) { return socket }
         let root = try mount.mountpoint.withPath { (path) throws(Errno) in try OwnedDescriptor.openPath(path)

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// A path in a Truce mount. The file and some directories above it may not exist.
+/// A path in a Truce mount. The file and some of the directories on the path need not exist.
 package struct MountedPath: Hashable, Sendable {
     package let mount: MountEntry
     /// The path relative to the root of the mount, in the form of the protocol; empty for the root itself.
     package let pathInMount: [UInt8]
 
-    /// Finds the mount that contains a path. All symbolic links in the path are followed.
+    /// Finds the mount that contains a path. Follows all symbolic links in the path.
     package init(_ path: [UInt8]) throws(ClientFailure) {
         try self.init(path, resolving: ResolvedPath.bytes(ofMaybeMissing:))
     }
 
-    /// Finds the mount that contains a path. Symbolic links in the path are followed, except if the last name is one.
+    /// Finds the mount that contains a path. Follows the symbolic links in the path, but not a link with the last name of the
+    /// path.
     package init(unfollowed path: [UInt8]) throws(ClientFailure) {
         try self.init(path, resolving: ResolvedPath.bytes(unfollowed:))
     }
@@ -35,7 +36,7 @@ package struct MountedPath: Hashable, Sendable {
         pathInMount = Array(resolved.dropFirst(mount.mountpoint.count).drop { $0 == UInt8(ascii: "/") })
     }
 
-    /// Makes a path in a mount that is already known.
+    /// Makes a path in a mount that the caller has already found.
     package init(_ pathInMount: [UInt8], in mount: MountEntry) {
         self.mount = mount
         self.pathInMount = pathInMount

@@ -9,8 +9,8 @@ package enum ResolvedPath {
             return try real(path)
         } catch {
             guard error == .notConnected else { throw error }
-            // The last name may be the mountpoint of a dead daemon, which cannot be examined. The directory above it can be
-            // resolved.
+            // The last name can be the mountpoint of a dead daemon, which cannot be examined. So only the path of the directory
+            // before it is resolved.
             let absolute = try absolute(path)
             guard let slash = absolute.lastIndex(of: UInt8(ascii: "/")) else { throw error }
             let parent = try real(Array(absolute[...slash]))
@@ -19,9 +19,10 @@ package enum ResolvedPath {
         }
     }
 
-    /// Resolves a path that may not exist. The versions of a file exist longer than the file and its directory.
+    /// Resolves a path to an item that need not exist. A user can ask for the versions of a file after the file and its
+    /// directory were deleted.
     ///
-    /// Below the mountpoint of a dead daemon, all names are treated as missing. So symbolic links there are not followed.
+    /// Below the mountpoint of a dead daemon, all names are treated as missing, and symbolic links are not followed.
     package static func bytes(ofMaybeMissing path: [UInt8]) throws(Errno) -> [UInt8] {
         do throws(Errno) {
             return try bytes(of: path)
@@ -31,7 +32,7 @@ package enum ResolvedPath {
             let absolute = try absolute(path)
             guard let last = absolute.lastIndex(of: slash), last > 0 else { throw error }
             let name = absolute[(last + 1)...]
-            // `..` after a missing directory leads nowhere, because the directory above a missing directory is unknown.
+            // A `..` after a missing directory cannot be resolved, because the place of the missing directory is unknown.
             guard !name.elementsEqual("..".utf8) else { throw error }
             return try bytes(ofMaybeMissing: Array(absolute[..<last])) + [slash] + name
         }
@@ -50,7 +51,8 @@ package enum ResolvedPath {
 
     /// Makes a path absolute, and removes `.` parts and trailing slashes.
     ///
-    /// Only the text of the path is used. No mount is asked, not even for the path of the working directory.
+    /// The function changes only the text of the path. It sends no request to a mount, not even for the path of the working
+    /// directory.
     private static func absolute(_ path: [UInt8]) throws(Errno) -> [UInt8] {
         let slash = UInt8(ascii: "/")
         var whole = path

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How messages are separated on a connection. The first byte that the client sends decides for the whole connection.
+/// The form in which messages are separated on a connection. The first byte that the client sends decides the form for the
+/// whole connection.
 package enum Framing: Hashable, Sendable {
     /// Each line is one message.
     case lines
@@ -23,7 +24,7 @@ package enum Framing: Hashable, Sendable {
     }
 }
 
-/// The reason why a connection must be closed: the beginning of the next message cannot be found.
+/// A fault after which the connection must be closed, because the beginning of the next message cannot be found.
 package enum FramingFault: Error, Hashable, Sendable {
     case oversized(limit: Int)
     case malformedHeader
@@ -37,20 +38,22 @@ package struct FrameReader: Sendable {
     private var buffer: [UInt8] = []
     /// The index in ``buffer`` of the first message that was not returned yet.
     private var start = 0
-    /// The index in ``buffer`` up to which there is no further line break. So a long message in small pieces is searched only
-    /// once.
+    /// The index in ``buffer`` up to which no further line break was found. Bytes before it are not searched again when more
+    /// bytes arrive.
     private var searched = 0
-    /// The number of bytes of the header at ``start``, and of the message after it. Nil until the header is complete.
+    /// The length of the header at ``start``, and the length of the message after the header, in bytes. Nil until the header is
+    /// complete.
     private var header: (bytes: Int, length: Int)?
 
     private static let headerLimit = 4096
 
-    /// Whether the bytes that were not returned contain part of a message. If the stream ends now, that message is cut off.
+    /// Whether the bytes after the last returned message contain part of a message. If the stream ends now, that message is cut
+    /// off.
     package var isInMessage: Bool { buffer[start...].contains { !$0.isBlank } }
 
     package init(limit: Int = ProtocolLimits.messageBytes) { self.limit = limit }
 
-    /// The number of bytes that arrived and were not returned yet.
+    /// The number of bytes that have arrived and were not returned in a message yet.
     package var pendingBytes: Int { buffer.count - start }
 
     package mutating func append(_ bytes: some Sequence<UInt8>) {
@@ -63,7 +66,7 @@ package struct FrameReader: Sendable {
         if framing == nil, let first = buffer.first { framing = Framing(firstByte: first) }
     }
 
-    /// Returns the next message; nil if the message is not complete yet.
+    /// Returns the next message; nil if not all of its bytes have arrived.
     package mutating func next() throws(FramingFault) -> [UInt8]? {
         switch framing {
         case nil: nil
@@ -116,8 +119,8 @@ package struct FrameReader: Sendable {
     ///
     /// Other header lines, such as Content-Type, are ignored.
     private static func length(in header: ArraySlice<UInt8>) -> Int? {
-        // Only ASCII is accepted. Swift normalizes other text before it compares it, and many combining marks make this slow
-        // (``MarkCounter``).
+        // Only ASCII is accepted. Swift normalizes other text before a comparison, which is slow if the text has many combining
+        // marks (``MarkCounter``).
         guard header.allSatisfy({ $0 < 0x80 }) else { return nil }
         var length: Int?
         for line in String(decoding: header, as: UTF8.self).split(separator: "\r\n") {
@@ -133,7 +136,7 @@ package struct FrameReader: Sendable {
 }
 
 extension UInt8 {
-    /// Whether the byte is white space in JSON. Other control characters are not skipped, so that the client gets an error for
+    /// Whether the byte is white space in JSON. Other control characters are not skipped, and the client gets an error for
     /// them.
     fileprivate var isBlank: Bool {
         switch self {

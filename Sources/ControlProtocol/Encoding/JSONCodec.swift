@@ -31,8 +31,8 @@ package enum JSONCodec {
 
     /// Throws for a client's message that takes long to decode: a message with many values, or with long names of members.
     ///
-    /// One thread decodes the messages of all clients, so such a message would delay the other clients. Long texts decode fast
-    /// and are allowed.
+    /// One thread decodes the messages of all clients, so such a message would delay the other clients. Long texts are allowed,
+    /// because they are decoded fast.
     static func checkShape(_ bytes: [UInt8]) throws(ProtocolFailure) {
         var (values, textBytes, isText, isEscaped) = (1, 0, false, false)
         for byte in bytes {
@@ -74,15 +74,15 @@ package enum JSONCodec {
 
 /// Counts combining marks that follow each other, as characters or as escapes such as `\u0301`.
 ///
-/// Swift compares and hashes strings in their normal form. For this it sorts the marks after each letter, in a time that grows
-/// with the square of their number. A megabyte of marks would take minutes. The marks are counted before the decoder runs,
-/// because the decoder hashes the names of members.
+/// Swift sorts the marks after each letter before it compares or hashes a string. The time for this grows with the square of
+/// their number, so a megabyte of marks would take minutes. The count comes before the decoder, because the decoder hashes the
+/// names of members.
 struct MarkCounter {
     private(set) var inARow = 0
     private var isEscaped = false
-    /// The number of digits that an escape still lacks, and the value of its digits so far.
+    /// The number of digits that are still missing in an escape, and the value of its digits so far.
     private var (digits, unit): (Int, UInt32) = (0, 0)
-    /// The first half of a surrogate pair, if the last escape was one; nil otherwise.
+    /// The first half of a surrogate pair, if the last escape was such a half; nil otherwise.
     private var firstHalf: UInt32?
 
     mutating func take(_ scalar: Unicode.Scalar) {
@@ -112,8 +112,8 @@ struct MarkCounter {
     }
 
     private mutating func count(_ scalar: Unicode.Scalar) {
-        // Code points below 0x300 are not combining marks. They are compared first, because a lookup of a character's
-        // properties takes time.
+        // Code points below 0x300 are not combining marks. This comparison comes first, because a lookup of a character's
+        // properties takes longer.
         let isMark = scalar.value >= 0x300 && scalar.properties.canonicalCombiningClass != .notReordered
         inARow = isMark ? inARow + 1 : 0
     }

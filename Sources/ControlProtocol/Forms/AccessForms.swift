@@ -95,7 +95,8 @@ package struct IntentForm: Hashable, Sendable, Codable {
 
     /// Checks the path of an intent in a client's request.
     ///
-    /// A path in a reply is not checked: it may be longer than the limit, because a directory above the item may have moved.
+    /// A path in a reply is not checked, because it can exceed the limit: a directory on the path can have moved into other
+    /// directories.
     func checkedBelowRoot() throws(ProtocolFailure) -> IntentForm {
         var checked = self
         checked.path = try path.checkedBelowRoot()
@@ -105,7 +106,7 @@ package struct IntentForm: Hashable, Sendable, Codable {
 
 /// The parameters of `access/begin` and `access/prepare`.
 package struct AccessBeginParameters: Hashable, Sendable, Codable {
-    /// The identity of an access. Accesses with the same identity do not wait for each other.
+    /// The purpose or presenter that an access belongs to. Accesses with the same identity do not wait for each other.
     package enum Identity: Hashable, Sendable {
         case purpose(String)
         case presenter(UInt64)
@@ -113,13 +114,13 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
 
     private enum Key: String, CodingKey { case intents, purpose, presenter, within, answering, onBehalfOf }
 
-    /// The intents of the access, from 1 to ``ProtocolLimits/intents``. They are granted together.
+    /// The intents of the access, from 1 to ``ProtocolLimits/intents``. All of them are granted at the same time.
     package var intents: [IntentForm]
-    /// The identity that the access shares with others; nil if it shares its identity with no other access.
+    /// The identity of the access; nil if no other access has the same identity.
     package var identity: Identity?
-    /// The numbers of held accesses of the same connection that the client ends only after this access.
+    /// The numbers of accesses that this connection holds and ends only after this access.
     package var within: [UInt64] = []
-    /// The question to a presenter of this connection that the client answers only after this access has ended.
+    /// A question to a presenter of this connection. The client answers it only after the end of this access.
     package var answering: MessageID?
     /// The process for which the client makes the access; nil if the access is for the client itself.
     package var onBehalfOf: ProcessForm?
@@ -156,7 +157,7 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
         do {
             answering = try container.decodeIfPresent(MessageID.self, forKey: .answering)
         } catch let failure as ProtocolFailure {
-            // The error becomes one about parameters, because the request around `answering` is valid.
+            // The error is changed to one about parameters. The request itself is valid; only its member `answering` is wrong.
             throw ProtocolFailure.invalidParameters("in 'answering': \(failure.message)")
         }
         onBehalfOf = try container.decodeIfPresent(ProcessForm.self, forKey: .onBehalfOf)
@@ -175,7 +176,8 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
         try container.encodeIfPresent(onBehalfOf, forKey: .onBehalfOf)
     }
 
-    /// Throws for intents that `access/prepare` does not allow: a read that follows a symbolic link, and a replacement.
+    /// Throws for intents that `access/prepare` does not allow: a read that follows a symbolic link, and a write that replaces
+    /// the item.
     func checkedForPreparing() throws(ProtocolFailure) -> Self {
         for intent in intents {
             switch intent.access {
@@ -192,7 +194,7 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
 }
 
 extension String {
-    /// Throws if the text is too short or too long for the purpose of an access or presenter.
+    /// Throws if the text is too short or too long to be the name of a purpose.
     func checkedPurpose() throws(ProtocolFailure) -> String {
         guard (1...ProtocolLimits.purposeBytes).contains(utf8.count) else {
             throw .invalidParameters("'purpose' has from 1 to \(ProtocolLimits.purposeBytes) bytes of text")
@@ -201,10 +203,11 @@ extension String {
     }
 }
 
-/// A process, by its process id and its start time. After the process ends, another process may get the same id.
+/// A process, given by its process id and its start time. The id alone is not enough: after the process ends, another process
+/// can get the same id.
 package struct ProcessForm: Hashable, Sendable, Codable {
     package var pid: Int32
-    /// The start time in clock ticks since boot, as in field 22 of `/proc/PID/stat`. Nil if the client is sure that the process
+    /// The start time in clock ticks since boot, as in field 22 of `/proc/PID/stat`. Nil if the client knows that the process
     /// still runs.
     package var started: UInt64?
 
@@ -216,7 +219,7 @@ package struct ProcessForm: Hashable, Sendable, Codable {
 
 package struct AccessBeginResult: Hashable, Sendable, Codable {
     package var access: UInt64
-    /// The intents in the order of the request, with the paths that their items have now.
+    /// The intents in the order of the request, with the paths that their items have when the access begins.
     ///
     /// A path differs from the request if the item moved while the access waited, or if a symbolic link was followed.
     package var intents: [IntentForm]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The position of a client in the events of a mount: the last event that the client has seen.
+/// A position in the events of a mount: the last event that a client has seen.
 package struct EventPosition: Hashable, Sendable, Codable {
-    /// The name of the epoch in which the daemon numbers events. A number of another epoch is not valid.
+    /// The name of the epoch in which the daemon has numbered the event. In another epoch, the same number means another event.
     ///
     /// A new epoch begins when the daemon starts. It also begins when there was no subscription for
     /// ``ProtocolLimits/eventSeconds``.
@@ -28,8 +28,8 @@ package struct SubscribeParameters: Hashable, Sendable, Codable {
 
     /// The client is sent the events of items at or below this path.
     package var path: PathForm
-    /// The position of the last event that the client has seen. The client is sent all later events; nil for events from now
-    /// on.
+    /// The position of the last event that the client has seen. The client is sent all events after it. If it is nil, the
+    /// client is sent the events from now on.
     package var after: EventPosition?
 
     package init(path: [UInt8] = [], after position: EventPosition? = nil) {
@@ -53,9 +53,9 @@ package struct SubscribeParameters: Hashable, Sendable, Codable {
 package struct SubscribeResult: Hashable, Sendable, Codable {
     package var subscription: UInt64
     package var epoch: String
-    /// The number of the last event that the client is not sent. All events after this number are sent.
+    /// The number of the last event before the subscription begins. The client is sent all events with greater numbers.
     package var sequence: UInt64
-    /// Whether the daemon no longer remembers some events after `after`. The client must then examine the files itself.
+    /// Some events are missing, because there were too many for the client. The client must examine the files itself.
     package var hasGap: Bool
 
     package init(subscription: UInt64, epoch: String, sequence: UInt64, hasGap: Bool) {
@@ -76,7 +76,7 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case appeared
     /// The contents or attributes of the item were written.
     case changed
-    /// The item moved from `path` to `newPath`. The path that is outside the subscription is missing.
+    /// The item moved from `path` to `newPath`. A path outside the subscription is left out.
     case moved
     case deleted
     /// More events happened than the client was sent. The client must examine the files itself.
@@ -86,7 +86,7 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
 /// The parameters of `events/event`.
 package struct EventForm: Hashable, Sendable, Codable {
     package var subscription: UInt64
-    /// The number of the event. It grows with each event of the mount, also with events that this client is not sent.
+    /// The number of the event. It grows with each event of the mount, even with events that this client is not sent.
     package var sequence: UInt64
     package var kind: EventKind
     package var path: String?

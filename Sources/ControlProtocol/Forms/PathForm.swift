@@ -16,7 +16,7 @@ package struct PathForm: Hashable, Sendable, Codable {
 
     package init(_ path: String, _ pathBytes: String?) { (self.path, self.pathBytes) = (path, pathBytes) }
 
-    /// The values of `path` and `pathBytes`, for a message that has them as members of its own.
+    /// The values of `path` and `pathBytes`, for a message with two members of these names.
     var parts: (String, String?) { (path, pathBytes) }
 
     package init(from decoder: any Decoder) throws {
@@ -25,7 +25,7 @@ package struct PathForm: Hashable, Sendable, Codable {
         pathBytes = try container.decodeIfPresent(String.self, forKey: .pathBytes)
     }
 
-    /// Decodes the path of a message that must have a path. The root of the mount is an empty path, not a missing path.
+    /// Decodes the path of a message that must have a path. For the root of the mount, the path must be present and empty.
     init(required decoder: any Decoder) throws {
         self = try PathForm(from: decoder)
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -34,13 +34,14 @@ package struct PathForm: Hashable, Sendable, Codable {
         }
     }
 
-    /// The bytes of the path. `pathBytes` is used if it is there, otherwise `path`. Nil if `pathBytes` is not base64.
+    /// The bytes of the path: from `pathBytes` if that member exists, otherwise from `path`. Nil if `pathBytes` is not base64.
     package var bytes: [UInt8]? {
         guard let pathBytes else { return Array(path.utf8) }
         return Data(base64Encoded: pathBytes).map { Array($0) }
     }
 
-    /// Throws for a path that could lead out of the mount, or that has several readings. Returns the path in its usual form.
+    /// Throws for a path that could lead out of the mount, or that can be understood in two ways. Returns the path in its
+    /// normal form.
     ///
     /// If the client sent `pathBytes`, the text of the result is made from these bytes, and the client's text is ignored.
     package func checkedBelowRoot() throws(ProtocolFailure) -> PathForm {

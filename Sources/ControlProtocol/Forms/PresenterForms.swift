@@ -30,10 +30,10 @@ package struct RegisterParameters: Hashable, Sendable, Codable {
     /// The messages that the client can handle for this presenter.
     package var messages: PresenterMessages
     /// The purpose of the presenter. Accesses with the same purpose cause no questions or notices to the presenter. If it is
-    /// nil, no access has the same purpose, except an access that names the presenter.
+    /// nil, only an access that contains the presenter's number has the same purpose.
     package var purpose: String?
-    /// The process that writes the files for the client, such as a server. Accesses of that process are treated as accesses of
-    /// the client.
+    /// Another process that writes the files for the client, such as an editor's server. Accesses of that process are treated
+    /// as accesses of the client.
     package var serverProcess: ProcessForm?
 
     package init(
@@ -66,9 +66,9 @@ package struct RegisterResult: Hashable, Sendable, Codable {
     package var presenter: UInt64
     package var path: String
     package var pathBytes: String?
-    /// The messages of the registration that the presenter will be sent.
+    /// Those messages of the registration that the presenter will be sent.
     ///
-    /// A user that may not write an item is asked no questions about it, so these messages may be fewer.
+    /// They can be fewer than the client asked for: a user without the right to write an item is asked no questions about it.
     package var messages: [String]
     /// Whether the item is a package: a directory that users see as a single document.
     package var isPackage: Bool

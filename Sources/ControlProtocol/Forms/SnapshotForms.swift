@@ -5,10 +5,11 @@ package struct CoordinationSnapshotForm: Hashable, Sendable, Codable {
     /// The claims, the oldest first.
     package var claims: [ClaimForm]
     package var presenters: [PresenterForm]
-    /// Whether entries are missing, because there are more than ``ProtocolLimits/listEntries`` or they are too long. The oldest
-    /// entries are listed.
+    /// Whether entries are missing, because there are more than ``ProtocolLimits/listEntries`` or they are too long together.
+    /// The oldest entries are listed.
     package var isTruncated: Bool
-    /// How long guests have delayed other users. Only guests and users with claims or presenters in this reply are listed.
+    /// How long guests have delayed other users. It contains only guests and users that have claims or presenters in this
+    /// reply.
     ///
     /// It is nil for the whole mount, and if no guest is involved.
     package var delays: [DelayForm]?
@@ -27,7 +28,7 @@ package struct CoordinationSnapshotForm: Hashable, Sendable, Codable {
 package struct ClaimForm: Hashable, Sendable, Codable {
     package var claim: UInt64
     package var actor: ProcessDescriptionForm
-    /// The first intent's access: `read`, or the write option.
+    /// The access of the first intent: `read`, or the write option.
     package var access: String
     package var path: String
     package var pathBytes: String?
@@ -37,11 +38,13 @@ package struct ClaimForm: Hashable, Sendable, Codable {
     package var state: String
     /// The reason why the claim is suspended; nil if it is not.
     package var suspension: String?
-    /// The delay that the claim's user has caused to another user, if the claim is suspended because this delay was too long.
+    /// The delay that the claim's user has caused to another user. It is nil unless the claim is suspended because of this
+    /// delay.
     package var exceeded: DelayForm?
-    /// How long the claim has been waiting, in milliseconds. For a claim that no longer waits: the time since it was granted.
+    /// How long the claim has been waiting, in milliseconds. For a granted claim, the time since the grant.
     package var age: UInt64
-    /// The reasons why a waiting claim waits, one sentence each: what it waits for, what that waits for, and so on.
+    /// The reasons why a waiting claim waits, one sentence each. The first says which claim it waits for, the second says why
+    /// that claim does not end, and so on.
     package var reasons: [String]
 
     package init(
@@ -70,9 +73,10 @@ package struct PresenterForm: Hashable, Sendable, Codable {
     package var messages: [String]
     /// The questions that the presenter has not answered yet.
     package var owed: [UnansweredQuestionForm]
-    /// Whether the presenter left too many questions without an answer. It is asked nothing until it answers one of them.
+    /// Whether the presenter has left too many questions without an answer. The daemon sends it no further question until it
+    /// answers one of them.
     package var isDemoted: Bool
-    /// Whether the presenter has reported unsaved changes; nil in a reply of an older daemon.
+    /// Whether the presenter has reported unsaved changes; nil in a reply of a daemon that is too old to know.
     package var isUnsaved: Bool?
 
     package init(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The state of a mount, as the request `status` and the command `truce status --json` return it.
+/// The state of a mount. The request `status` and the command `truce status --json` return this form.
 package struct StatusForm: Hashable, Sendable, Codable {
     package var mount: MountForm
     package var pid: Int32
@@ -9,12 +9,14 @@ package struct StatusForm: Hashable, Sendable, Codable {
     package var counters: CountersForm
     /// The resources that the daemon uses; nil in a reply of an older daemon.
     package var use: ResourceUsageForm?
-    /// How the daemon notices changes out of band. Nil for an in-place mount, which has no such changes.
+    /// How the daemon notices changes out of band. It is nil for an in-place mount, because such a mount has no changes out of
+    /// band.
     package var around: SourceWatchForm?
     package var rules: RulesForm?
     /// How long each guest has delayed each other user; nil if there are no guests.
     package var delays: [DelayForm]?
-    /// How long all guests together have delayed a user, for users that were delayed longer than a single guest may delay them.
+    /// How long all guests together have delayed each user. It contains only users that were delayed longer than one guest
+    /// alone may delay them.
     package var delaysOfAll: [DelayForm]?
     package var waiting: [WaitingClaimForm]
     package var journal: [JournalStepForm]
@@ -39,7 +41,7 @@ package struct StatusForm: Hashable, Sendable, Codable {
     }
 }
 
-/// The options that are in force; the times are in milliseconds.
+/// The options that are in force. Their times are in milliseconds.
 package struct OptionsForm: Hashable, Sendable, Codable {
     package var wait: UInt64 = 0
     package var hold: UInt64 = 0
@@ -89,7 +91,7 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package init() {}
 }
 
-/// The numbers of claims, files and descriptors that the daemon has now.
+/// The numbers of claims, files and descriptors that the daemon has; nil in a reply of an older daemon.
 package struct ResourceUsageForm: Hashable, Sendable, Codable {
     package var claims = 0
     package var openFiles = 0
@@ -107,7 +109,8 @@ package struct SourceWatchForm: Hashable, Sendable, Codable {
     /// The reason why the daemon does not notice some changes; nil if it notices all changes.
     package var shortage: String?
     package var changes: UInt64 = 0
-    /// How often the kernel's queue of changes was full and lost some. After each time, the daemon checked all files.
+    /// How many times the kernel's queue of changes was full, so that changes were lost. After each loss, the daemon checked
+    /// all files.
     package var losses: UInt64 = 0
 
     package init() {}
@@ -121,7 +124,7 @@ package struct DelayForm: Hashable, Sendable, Codable {
     package var delayed: UInt32?
     package var spent: UInt64
     package var allowed: UInt64
-    /// The milliseconds until the current hour ends and the delay is counted from 0 again.
+    /// The milliseconds until the end of the current hour. After that, the delay is counted from 0 again.
     package var left: UInt64
 
     package init(guest: UInt32?, delayed: UInt32?, spent: UInt64, allowed: UInt64, left: UInt64) {
@@ -131,12 +134,12 @@ package struct DelayForm: Hashable, Sendable, Codable {
     }
 }
 
-/// The rules about programs, and the files with the rules.
+/// The rules about programs, and the files that contain the rules.
 package struct RulesForm: Hashable, Sendable, Codable {
     package struct File: Hashable, Sendable, Codable {
-        /// The path of the file; `shipped` for the rules that are part of Truce.
+        /// The path of the file. It is `shipped` for the rules that are part of Truce.
         package var path: String
-        /// The reason why no rule of the file is in force; nil if the rules are in force.
+        /// The reason why none of the file's rules is in force; nil if the rules are in force.
         package var problem: String?
 
         package init(path: String, problem: String? = nil) {
@@ -149,7 +152,7 @@ package struct RulesForm: Hashable, Sendable, Codable {
         /// The table of the rule: the raw value of a ``ProgramTable``.
         package var table: String
         package var name: String
-        /// Whether the table applies to the program. It is false for a program that the rule excludes from the table.
+        /// Whether the table applies to the program. It is false if the rule takes the program out of the table.
         package var belongs: Bool
         /// The path of the file that contains the rule.
         package var from: String
@@ -162,7 +165,7 @@ package struct RulesForm: Hashable, Sendable, Codable {
         }
     }
 
-    /// The files with rules. If two files have a rule for the same program, the later file decides.
+    /// The files with rules. If two files have rules for the same program, the rule in the later file applies.
     package var files: [File]
     package var programs: [Program]
 

@@ -60,7 +60,7 @@ package struct AnswerMessage: Sendable, Encodable {
     private enum Key: String, CodingKey { case jsonrpc, id, result, error }
 
     package let id: MessageID
-    /// The error with which the client refuses; nil if the client did as the question asks.
+    /// The error with which the client refuses; nil if the client did what the question asks for.
     package let failure: ProtocolFailure?
 
     package init(to id: MessageID, failure: ProtocolFailure? = nil) {
@@ -82,15 +82,15 @@ package struct AnswerMessage: Sendable, Encodable {
 
 /// A message that a client has received from a server, by the kind of message.
 package enum IncomingMessage: Hashable, Sendable {
-    /// The reply to a request of the client. The client decodes its result as a ``ResponseMessage``.
+    /// The reply to a request of the client. The client decodes the result of the reply as a ``ResponseMessage``.
     ///
-    /// The id is nil if the server could not read the client's message, so that it does not know the id.
+    /// The id is nil if the server could not decode the client's message, and so has no id for the reply.
     case response(MessageID?)
     case question(MessageID, PresenterQuestion)
     case noticeMessage(PresenterNoticeMessage)
     case event(EventForm)
-    /// A message that only a later server sends. If it has an id, it is a request, and the client answers with the error
-    /// -32601.
+    /// A message of a kind that this client does not know, from a newer server. If it has an id, it is a request, and the
+    /// client answers with the error -32601.
     case unknown(method: String, MessageID?)
 
     /// Decodes one message that a ``FrameReader`` has found in the stream of bytes.

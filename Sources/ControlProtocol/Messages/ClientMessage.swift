@@ -11,9 +11,9 @@ package enum MessageID: Hashable, Sendable, Codable {
         do {
             self = .number(try container.decode(Int64.self))
         } catch {
-            // If the id is a fraction, it is not a text either, so this line throws.
+            // If the id is a fraction, the attempt to decode it as a text throws.
             let text = try container.decode(String.self)
-            // The length is limited, because the id takes memory until the request is answered.
+            // The length of an id is limited, because the daemon stores the id until it has answered the request.
             guard text.utf8.count <= ProtocolLimits.idBytes else {
                 throw ProtocolFailure.invalidRequest("an 'id' has at most \(ProtocolLimits.idBytes) bytes")
             }
@@ -94,7 +94,7 @@ extension ClientMessage: Decodable {
         }
     }
 
-    /// Decodes an answer, and throws no error, because the daemon does not reply to an answer. An answer with an invalid error
+    /// Decodes an answer. It throws no error, because the daemon cannot reply to an answer. An answer with an invalid error
     /// counts as a refusal.
     private static func answer(in container: KeyedDecodingContainer<Key>) -> ClientAnswer {
         let id: MessageID?
@@ -119,7 +119,7 @@ package struct ReplyMessage: Sendable {
     private let id: MessageID?
     private let outcome: Result<Response, ProtocolFailure>
 
-    /// Makes a reply. `id` is nil if the client's message was so wrong that its id could not be read.
+    /// Makes a reply. `id` is nil if the id of the client's message could not be decoded.
     package init(to id: MessageID?, _ outcome: Result<Response, ProtocolFailure>) {
         self.id = id
         self.outcome = outcome

@@ -2,18 +2,18 @@
 
 /// A notification of a client, which gets no reply.
 package enum ClientNotification: Hashable, Sendable {
-    /// The client still works on a question with this id, which it has not answered yet.
+    /// The client still works on the question with this id, which the client has not answered yet.
     case progress(MessageID)
-    /// A presenter of the client now has unsaved changes, or has none any more.
+    /// A presenter of the client has unsaved changes from now on, or has none any more.
     case unsaved(UnsavedParameters)
-    /// The client withdraws its own request that has this id.
+    /// The client withdraws its own earlier request with this id.
     case cancel(MessageID)
 
     private struct Parameters: Codable {
         var id: MessageID
     }
 
-    /// Decodes a notification. The result is nil for an unknown method, because JSON-RPC demands that the server ignores it.
+    /// Decodes a notification. The result is nil for an unknown method, which the daemon must ignore by the rules of JSON-RPC.
     static func decode(
         method: String, parameters: (any Decoder)?
     ) -> Result<ClientNotification?, ProtocolFailure> {

@@ -51,8 +51,8 @@ package enum ClientRequest: Hashable, Sendable {
         }
     }
 
-    /// Returns an error message about parameters that could not be decoded. The message names the wrong member if the decoder's
-    /// error names it.
+    /// Returns an error message about parameters that could not be decoded. If the decoder reports which member is wrong, the
+    /// message contains the name of the member.
     private static func sentence(about error: any Error, in method: String) -> String {
         let path: [any CodingKey]
         switch error {
@@ -86,7 +86,7 @@ package enum ClientRequest: Hashable, Sendable {
     }
 }
 
-/// The result of a request that succeeded.
+/// The result of a request that returns no value when it succeeds.
 package enum Response: Hashable, Sendable, Encodable {
     case initialize(InitializeResult)
     case status(StatusForm)
@@ -146,7 +146,7 @@ package struct InitializeParameters: Hashable, Sendable, Codable {
         `protocol` = Versions(min: ProtocolLimits.version, max: ProtocolLimits.version)
     }
 
-    /// Whether the client accepts the protocol version of this daemon. A client that names no versions accepts every version.
+    /// Whether the client accepts the protocol version of this daemon. A client that lists no versions accepts every version.
     package var acceptsOurVersion: Bool {
         guard let versions = `protocol` else { return true }
         return versions.min <= ProtocolLimits.version && ProtocolLimits.version <= versions.max
@@ -154,7 +154,7 @@ package struct InitializeParameters: Hashable, Sendable, Codable {
 }
 
 extension String {
-    /// Throws if a text is longer than `most` bytes. The text takes memory in the daemon while its request waits.
+    /// Throws if a text is longer than `most` bytes. The daemon holds the text in memory while the request waits.
     func checked(_ name: String, _ most: Int) throws(ProtocolFailure) -> String {
         guard utf8.count <= most else {
             throw .invalidParameters("'\(name)' has at most \(most) bytes")
@@ -174,7 +174,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
         package var outstandingRequests = ProtocolLimits.outstandingRequests
         package var connectionsPerUser = ProtocolLimits.connectionsPerUser
         package var readBytes = ProtocolLimits.readBytes
-        // The limits below are nil in a reply of a daemon without presenters.
+        // The following limits are nil in a reply of a daemon that has no presenters yet.
         package var presenters: Int? = ProtocolLimits.presenters
         package var accesses: Int? = ProtocolLimits.accesses
         package var intents: Int? = ProtocolLimits.intents
@@ -214,8 +214,8 @@ package struct MountForm: Hashable, Sendable, Codable {
 package struct VersionListParameters: Hashable, Sendable, Codable {
     package var path: PathForm
 
-    /// Makes the parameters for versions of the items at or below a path, relative to the root of the mount. An empty path asks
-    /// for all versions.
+    /// Makes the parameters for a list of versions. The list contains the versions of items at or below `path`, relative to the
+    /// root of the mount. An empty path asks for all versions.
     package init(path: [UInt8]) { self.path = PathForm(path) }
 
     package init(from decoder: any Decoder) throws { path = try PathForm(from: decoder).checkedBelowRoot() }
@@ -225,7 +225,7 @@ package struct VersionListParameters: Hashable, Sendable, Codable {
 package struct VersionListResult: Hashable, Sendable, Codable {
     package var entries: [VersionForm]
     /// Whether versions are missing, because there are more than ``ProtocolLimits/listEntries`` or their entries are too long.
-    /// The newest are listed.
+    /// The newest versions are listed.
     package var isTruncated: Bool
 
     package init(entries: [VersionForm], isTruncated: Bool) {
@@ -246,7 +246,7 @@ package struct VersionForm: Hashable, Sendable, Codable {
     package var user: UInt32
     package var group: UInt32
     package var mode: UInt32
-    /// The programs that still write to the file of the version. Nil if the version does not change any more.
+    /// The programs that still write to the file of the version; nil if the contents of the version cannot change any more.
     package var writers: [String]?
 
     package init(
@@ -270,7 +270,7 @@ package struct VersionReadParameters: Hashable, Sendable, Codable {
     package var id: String
     package var offset: Int64
     package var length: Int
-    /// The request fails unless the version belongs to an item at or below this path; nil allows every version.
+    /// A path at or below which the item of the version must be. Otherwise the request fails. Nil allows every version.
     package var path: PathForm?
 
     package init(id: String, offset: Int64, length: Int, of path: [UInt8]? = nil) {
@@ -310,7 +310,7 @@ package struct VersionReadParameters: Hashable, Sendable, Codable {
 package struct VersionReadResult: Hashable, Sendable, Codable {
     /// The bytes that were read, in base64.
     package var content: String
-    /// Whether the version has no bytes after these.
+    /// Whether the version ends after these bytes.
     package var isAtEnd: Bool
 
     package init(content: [UInt8], isAtEnd: Bool) {
@@ -339,8 +339,8 @@ package struct PreserveResult: Hashable, Sendable, Codable {
     package init(id: String?) { self.id = id }
 }
 
-/// The form of a version's ID: sixteen hexadecimal digits. The ID becomes part of a path in the store, so it is checked before
-/// that.
+/// The form of a version's ID: sixteen hexadecimal digits. Each ID from a client is checked before it is used in a path of the
+/// store.
 package enum VersionIDFormat {
     package static func isValid(_ id: String) -> Bool {
         let digits = Array("0123456789abcdef".utf8)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All methods that a client may call. The schema and the documentation of the protocol list the same methods.
+/// All methods that a client can call. The schema and the documentation of the protocol list the same methods.
 extension ClientRequest {
     package enum Method: String, Hashable, Sendable, CaseIterable {
         case initialize

@@ -2,9 +2,9 @@
 
 /// An error in the form of JSON-RPC, with a code, a message and details.
 package struct ProtocolFailure: Error, Hashable, Sendable, Codable {
-    /// Details of an error, which a program may show in addition to the message.
+    /// Details of an error, which a client can show to its user in addition to the message.
     package struct Details: Hashable, Sendable, Codable {
-        /// The processes that the request waited for, or that refused it.
+        /// The processes that the request waited for, or the processes of the presenters that refused.
         package var holders: [ProcessDescriptionForm]?
         /// A sentence that says what the user can do next.
         package var suggestion: String?
@@ -39,13 +39,14 @@ package struct ProtocolFailure: Error, Hashable, Sendable, Codable {
         do {
             data = try container.decodeIfPresent(Details.self, forKey: .data)
         } catch {
-            // Another program may send an error with `data` of any form. Such `data` is ignored.
+            // Another program can send `data` of any form. If `data` cannot be decoded, it is ignored.
             data = nil
         }
     }
 }
 
-/// The error that occurred inside a client's program. The daemon sends it to the client that the error stops.
+/// An error that occurred inside a client's program. The daemon passes it on to the client that has to stop because of the
+/// error.
 package struct OriginForm: Hashable, Sendable, Codable {
     /// The domain of the error code, at most ``ProtocolLimits/excerptScalars`` characters long.
     package var domain: String
@@ -59,7 +60,7 @@ package struct OriginForm: Hashable, Sendable, Codable {
         self.message = message
     }
 
-    /// The same error with its texts shortened to the length that the daemon quotes.
+    /// The same error, but with its texts cut to the longest length that the daemon sends.
     package var excerpt: OriginForm {
         OriginForm(domain: domain.excerpt, code: code, message: message?.excerpt)
     }

@@ -33,11 +33,11 @@ package struct PresenterQuestion: Hashable, Sendable {
         package var path: String
         package var pathBytes: String?
         package var turn: UInt64
-        /// The milliseconds that the presenter has for its answer, from the time at which the question is sent.
+        /// The milliseconds that the presenter has for its answer, counted from the sending of the question.
         package var deadline: UInt64
         package var cause: CauseForm
-        /// The path of the item in the presented directory that is to be deleted. Nil if the question is about the presented
-        /// item itself, or if the name is unknown.
+        /// The path of the item that is to be deleted in the presented directory. Nil if the question is about the presented
+        /// item itself, or if the path is unknown.
         package var subitem: PathForm?
 
         package init(
@@ -77,8 +77,8 @@ package struct PresenterNoticeMessage: Hashable, Sendable {
         /// In `didMove`, the path that the item has after the move; nil in other notices.
         package var newPath: String?
         package var newPathBytes: String?
-        /// The path of the item in the presented directory that the notice is about. If that item moved, its path before the
-        /// move.
+        /// The path of the item in the presented directory that the notice is about. If the item moved, this is the path before
+        /// the move.
         ///
         /// It is nil if the notice is about the presented item itself, or if the name is unknown.
         package var subitem: PathForm?
