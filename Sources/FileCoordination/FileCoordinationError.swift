@@ -24,7 +24,7 @@ public struct FileCoordinationError: Error, Hashable, Sendable {
         case denied = 5
         /// The access waited for the programs in `holders` until its time limit.
         case timedOut = 6
-        /// The access waited for the programs in `holders`, and they waited for the access.
+        /// The access waited for the programs in `holders`, and these programs waited for the access.
         case deadlock = 7
         /// The process has too many presenters or too many accesses.
         case limit = 8
@@ -33,7 +33,7 @@ public struct FileCoordinationError: Error, Hashable, Sendable {
         case failed = 10
     }
 
-    /// A program for which the access waited.
+    /// A program that an access waited for.
     public struct Holder: Hashable, Sendable {
         /// The process id of the program; 0 if it is unknown.
         public let processIdentifier: Int32
@@ -42,10 +42,10 @@ public struct FileCoordinationError: Error, Hashable, Sendable {
     }
 
     public let code: Code
-    /// The error in one sentence for people. If the access waited, the sentence names the programs that hold the item, and says
-    /// since when.
+    /// The error as one sentence for users. If the access waited, the sentence contains the names of the programs that hold the
+    /// item, and the time since when they hold it.
     public let message: String
-    /// What the user can do next; nil if there is no suggestion.
+    /// A sentence that says what the user can do next; nil if there is no suggestion.
     public let suggestion: String?
     public let holders: [Holder]
     /// How long the access waited before it failed.
@@ -77,7 +77,8 @@ extension FileCoordinationError: LocalizedError, CustomNSError {
 
     private static var underlyingKey: String { "FileCoordinationError" }
 
-    /// Returns the ``FileCoordinationError`` inside the `NSError` that a coordinator returned; nil for any other `NSError`.
+    /// Makes a ``FileCoordinationError`` from the `NSError` that a coordinator returned. The result is nil if the `NSError` is
+    /// of another kind.
     public init?(_ error: NSError) {
         guard let found = error.userInfo[Self.underlyingKey] as? FileCoordinationError else { return nil }
         self = found

@@ -24,15 +24,15 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
         var purpose: String
         var isPurposeOwn = false
         var waiting: [AccessGroup] = []
-        /// Granted accesses of accessors that are running. An accessor may announce moves of its items.
+        /// The accesses of accessors that are running now. An accessor can announce moves of its items.
         var running: [HeldAccess] = []
     }
 
     private let presenter: (any FilePresenter)?
     private let state: Mutex<State>
 
-    /// - Parameter filePresenter: The presenter for which the access is made. It is not asked or notified because of this
-    ///   coordinator's accesses. Coordinators of the same presenter do not wait for each other.
+    /// - Parameter filePresenter: The presenter for which the accesses are made. It is neither asked nor notified because of
+    ///   these accesses. Coordinators of the same presenter do not wait for each other.
     public init(filePresenter: (any FilePresenter)?) {
         presenter = filePresenter
         state = Mutex(
@@ -44,10 +44,10 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
 
     public convenience override init() { self.init(filePresenter: nil) }
 
-    /// The name of the purpose of this coordinator. Coordinators of one user with equal names never wait for each other, also
+    /// The name of the purpose of this coordinator. Coordinators of one user with equal names never wait for each other, even
     /// if they are in different programs.
     ///
-    /// - Precondition: It is set at most once, is not empty, and the coordinator is linked to no presenter.
+    /// - Precondition: It is set at most once, it is not empty, and the coordinator is linked to no presenter.
     open var purposeIdentifier: String {
         get { state.withLock { $0.purpose } }
         set {
@@ -67,10 +67,10 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Stops waiting, and prevents this coordinator from beginning further accesses.
+    /// Stops waiting for accesses, and prevents this coordinator from beginning further accesses.
     ///
-    /// Accesses that wait fail with `CocoaError.userCancelled`. An accessor that is running continues. This may be called on
-    /// any thread.
+    /// Accesses that wait fail with `CocoaError.userCancelled`. An accessor that is running continues. Any thread may call this
+    /// method.
     open func cancel() {
         let waiting = state.withLock { state in
             state.isCancelled = true
@@ -82,11 +82,11 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
 
 // Adding and removing presenters.
 extension FileCoordinator {
-    /// Registers a presenter. The presenter is then asked before other programs use its item, and is notified of changes by
-    /// other programs.
+    /// Registers a presenter. From then on, the presenter is asked before other programs use its item, and is notified of their
+    /// changes.
     ///
     /// To miss no event, call this inside the accessor of the read that loads the item. If the item is in no coordinated
-    /// directory, one line is logged. To receive the error instead, use ``register(_:)``.
+    /// directory, one line is logged. To receive the error instead of a log line, use ``register(_:)``.
     public static func addFilePresenter(_ filePresenter: any FilePresenter) {
         do throws(FileCoordinationError) {
             try LocalPresenterRegistry.shared.add(filePresenter, staysAfterFailure: true)
@@ -110,19 +110,21 @@ extension FileCoordinator {
 
     /// Reports whether a presenter has changes that are not on the disk.
     ///
-    /// A program may read the size of a file, and then read that many bytes. Before the program gets the size, a presenter with
-    /// unsaved changes is asked to save them. So report new changes before you show them to the user. Report that there are
-    /// none before you complete a save. Apple's systems have no such call. If the presenter was not added, this does nothing.
+    /// Many programs read the size of a file, and then read that many bytes. A presenter with unsaved changes is asked to save
+    /// before such a program gets the size. Report new changes before you show them to the user. Report that there are no more
+    /// unsaved changes before you complete a save. Apple's systems have no such call. If the presenter was not added, this does
+    /// nothing.
     public static func noteUnsavedChanges(_ hasUnsavedChanges: Bool, of filePresenter: any FilePresenter) {
         LocalPresenterRegistry.shared.registration(of: filePresenter)?.noteUnsaved(hasUnsavedChanges)
     }
 
-    /// The presenters that this process has added, in the order in which it added them.
+    /// The presenters that this process has added, in the order of their addition.
     public static var filePresenters: [any FilePresenter] { LocalPresenterRegistry.shared.presenters }
 
     /// Restarts the time limit of the question that the calling code is answering.
     ///
-    /// A question may take at most 60 s in all. If the calling code is not answering a question, this does nothing.
+    /// The answer to a question may take at most 60 s in all. If the calling code is not answering a question, this does
+    /// nothing.
     public static func reportProgress() {
         guard let question = AccessContext.current.question, question.isOpen else { return }
         question.connection.tell(.progress(question.id))
@@ -131,7 +133,7 @@ extension FileCoordinator {
 
 // Beginning, running and ending accesses.
 extension FileCoordinator {
-    /// Creates the accesses of one call, which then wait until they are begun and granted. ``cancel()`` ends them.
+    /// Creates the accesses of one call, and adds them to the accesses that ``cancel()`` stops. The caller then begins them.
     func begin(
         _ items: [(url: URL, access: Access)], isBatch: Bool = false
     ) throws -> AccessGroup {
@@ -148,13 +150,13 @@ extension FileCoordinator {
         return group
     }
 
-    /// Removes accesses that no longer wait from the list that ``cancel()`` uses.
+    /// Removes accesses that wait no more from the list of accesses that ``cancel()`` stops.
     func removeWaiting(_ group: AccessGroup) {
         state.withLock { state in state.waiting.removeAll { $0 === group } }
     }
 
-    /// Returns the present URL of an item. If the item was moved, the notice of the move may still be on the presenter's queue.
-    /// The program then still uses the former URL.
+    /// Returns the URL that an item has now. If the item was moved and the presenter is not notified yet, the program still
+    /// uses the former URL.
     private func current(_ url: URL) -> URL {
         presenter.flatMap { LocalPresenterRegistry.shared.registration(of: $0) }?.current(url) ?? url
     }
@@ -175,8 +177,8 @@ extension FileCoordinator {
 
     /// Ends granted accesses.
     ///
-    /// If the coordinator's presenter had no URL before, the accessor may have created its item. The presenter is then
-    /// registered here, before other programs can use the item.
+    /// If the coordinator's presenter had no URL before, the accessor has possibly created the presenter's item. The presenter
+    /// is then registered before the accesses end, so before other programs can use the item.
     func end(_ granted: AccessGroup.GrantedAccesses) {
         if let presenter, let registration = LocalPresenterRegistry.shared.registration(of: presenter),
             registration.isNew
@@ -193,7 +195,7 @@ extension FileCoordinator {
         granted.end()
     }
 
-    /// Waits until the accesses are granted, and runs the accessor with the present URLs of the items.
+    /// Waits until the accesses are granted, and runs the accessor with the URLs that the items then have.
     func perform<Value>(
         _ items: [(url: URL, access: Access)], _ body: ([URL]) throws -> Value
     ) throws -> Value {
@@ -206,7 +208,8 @@ extension FileCoordinator {
         defer { uploadCopies.remove() }
         try granted.check()
         guard uploadCopies.coversAll else { return try run(granted) { try body(uploadCopies.urls) } }
-        // The accessor uses only copies of the items, so other programs need not wait for it.
+        // The accessor uses only copies of the items. So the accesses end before it runs, and other programs need not wait for
+        // it.
         granted.end()
         return try body(uploadCopies.urls)
     }
@@ -219,10 +222,11 @@ extension FileCoordinator {
     /// Truce does not need this call. A sandbox on Apple's platforms needs it.
     public func item(at oldURL: URL, willMoveTo newURL: URL) { announce(oldURL, newURL) { .willMove($0) } }
 
-    /// Announces that an item was moved, so that its presenters follow it. Call it within a coordinated write of the item.
+    /// Announces that an item was moved, so that its presenters get the new URL. Call it within a coordinated write of the
+    /// item.
     ///
-    /// Truce notices a rename in a coordinated directory without this call. It cannot notice other moves, for example if a
-    /// program writes a document under a new name and deletes the former file.
+    /// Truce notices a rename in a coordinated directory without this call. It cannot notice other kinds of moves: for example,
+    /// a program writes a document under a new name and deletes the former file.
     public func item(at oldURL: URL, didMoveTo newURL: URL) { announce(oldURL, newURL) { .didMove($0) } }
 
     private func announce(
@@ -238,8 +242,7 @@ extension FileCoordinator {
             let move = MoveParameters(access: access.number, from: old.pathInMount, to: new.pathInMount)
             let _: EmptyResult = try old.connection.call(request(move))
         } catch {
-            // The move itself is not affected, because this call does not move the item. Only the presenters of the item are
-            // not notified.
+            // The item was moved all the same, because this call does not move the item. Only its presenters are not notified.
             NSLog("%@", "the move of \(oldURL.path) is not announced: \(error.message)")
         }
     }

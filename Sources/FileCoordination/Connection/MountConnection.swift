@@ -7,8 +7,8 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// The connection of this process to the daemon of one mount. It is opened when it is needed, and opened again after it was
-/// lost.
+/// The connection of this process to the daemon of one mount. It is opened when it is first needed, and opened again when it is
+/// needed after a loss.
 ///
 /// Replies and messages of the daemon are handled on NIO's thread, which must not block.
 final class MountConnection: Sendable {
@@ -16,16 +16,16 @@ final class MountConnection: Sendable {
 
     private struct State {
         var channel: (any Channel)?
-        /// The number of connections so far. The number of an access or presenter is valid only on the connection on which the
-        /// daemon has sent it.
+        /// The number of connections that were opened to this mount so far. It shows whether the number of an access or
+        /// presenter is still valid, because the daemon gives new numbers on each connection.
         var generation: UInt64 = 0
-        /// The reason why the daemon closes the connection, if the daemon has sent a reason.
+        /// The reason for which the daemon closes the connection; nil if the daemon has sent no reason.
         var refusal: ProtocolFailure?
         var lastRequest: Int64 = 0
         var requests: [Int64: ReplyHandler] = [:]
         var registrations: [UInt64: Registration] = [:]
         var isReconnecting = false
-        /// The number of failed attempts in a row to connect again and register the presenters.
+        /// How many attempts to connect and register the presenters have failed since the last success.
         var failures = 0
     }
 
@@ -37,7 +37,7 @@ final class MountConnection: Sendable {
 
     let mountpoint: [UInt8]
     private let state = Mutex(State())
-    /// Held while a connection is being opened, which may take a moment. No other lock is held during that time.
+    /// Held while a connection is being opened. This can take long, so no other lock is held during that time.
     private let connecting = NSLock()
 
     private init(_ mountpoint: [UInt8]) { self.mountpoint = mountpoint }
@@ -53,7 +53,7 @@ final class MountConnection: Sendable {
 
     var printable: String { mountpoint.printable }
 
-    /// The URL of an item in the mount. Other programs use the same URL.
+    /// The URL of an item in the mount, in the form that other programs use for the item too.
     func url(_ pathInMount: [UInt8], isDirectory: Bool) -> URL {
         let path = mountpoint + (pathInMount.isEmpty ? [] : [UInt8(ascii: "/")]) + pathInMount
         return path.withPath {
@@ -64,8 +64,8 @@ final class MountConnection: Sendable {
 
 // Sending messages.
 extension MountConnection {
-    /// Sends a request and returns its id. `onReply` is called once, on NIO's thread, or on the calling thread if there is no
-    /// connection.
+    /// Sends a request and returns its id. `onReply` is called once on NIO's thread. If there is no connection, it is called on
+    /// the calling thread.
     @discardableResult
     func send(_ request: ClientRequest, onReply: @escaping ReplyHandler) -> Int64 {
         let (id, channel) = state.withLock { state in
@@ -81,7 +81,7 @@ extension MountConnection {
         return id
     }
 
-    /// The number of the present connection, or of the last connection if there is none now.
+    /// The number of the connection that is open now; the number of the last connection if none is open.
     var generation: UInt64 { state.withLock { $0.generation } }
 
     func isCurrent(_ generation: UInt64) -> Bool {
@@ -93,7 +93,7 @@ extension MountConnection {
         write(NotificationMessage(notification), to: channel)
     }
 
-    /// Answers a question of the daemon, if the question arrived on the present connection.
+    /// Answers a question of the daemon. Does nothing if the connection on which the question arrived is closed.
     func answer(_ id: MessageID, of generation: UInt64, _ error: (any Error)? = nil) {
         let channel = state.withLock { $0.generation == generation ? $0.channel : nil }
         guard let channel else { return }
@@ -103,8 +103,8 @@ extension MountConnection {
     private func write(_ message: some Encodable, to channel: any Channel) {
         do {
             let bytes = Framing.lines.frame(try JSONCodec.encode(message))
-            // Every thread hands its message to the event loop. If NIO's thread wrote its messages directly, they could
-            // overtake an earlier request of another thread.
+            // Every message is sent by the event loop, in the order of the calls. If NIO's thread wrote its own messages
+            // directly, they could overtake messages of other threads.
             channel.eventLoop.execute {
                 channel.writeAndFlush(channel.allocator.buffer(bytes: bytes), promise: nil)
             }
@@ -124,7 +124,7 @@ extension MountConnection {
         return try Self.value(of: reply.wait())
     }
 
-    /// Decodes the reply to a request. Throws the error that the reply contains, if there is one.
+    /// Decodes the reply to a request. If the reply contains an error, throws that error.
     static func value<Value: Decodable>(
         of reply: Result<[UInt8], FileCoordinationError>, waited: Duration = .zero
     ) throws(FileCoordinationError) -> Value {
@@ -160,8 +160,8 @@ extension MountConnection {
         }
         do {
             try open(socket)
-            // An access has opened the connection before the next attempt to register the presenters again. So they are
-            // registered now.
+            // Presenters of this mount are waiting to be registered again, at a scheduled time. The connection exists now, so
+            // they are registered without waiting for that time.
             if hasWaitingPresenters { DispatchQueue.global().async { self.reconnect() } }
         } catch let error as FileCoordinationError {
             throw error
@@ -184,7 +184,8 @@ extension MountConnection {
             state.generation += 1
             state.refusal = nil
         }
-        // If the channel was closed before it was stored in the state, `closed` did not find it there. So it is called again.
+        // If the channel was closed before it was stored in `state`, the earlier call of `closed` did nothing. So `closed` is
+        // called again.
         if !channel.isActive { closed(channel) }
         let reply = BlockingPromise<Result<[UInt8], FileCoordinationError>>()
         send(.initialize(InitializeParameters(client: ProcessInfo.processInfo.processName))) {
@@ -201,7 +202,7 @@ extension MountConnection {
         }
     }
 
-    /// Handles the loss of the connection: all requests without a reply fail. If the connection had presenters, they are
+    /// Called when the connection is lost: all requests without a reply fail. If the connection had presenters, they are
     /// registered again later.
     fileprivate func closed(_ channel: any Channel) {
         let ended: (requests: [ReplyHandler], registrations: [Registration], refusal: ProtocolFailure?)? =
@@ -219,7 +220,7 @@ extension MountConnection {
         if !left.isEmpty { reconnectLater() }
     }
 
-    /// Schedules an attempt to connect to the next daemon of the mount.
+    /// Schedules an attempt to connect to the daemon of the mount, which can be a new daemon.
     func reconnectLater() {
         let interval: Double? = state.withLock { state in
             guard !state.isReconnecting else { return nil }
@@ -235,8 +236,8 @@ extension MountConnection {
         }
     }
 
-    /// Whether presenters wait to be registered: those of this mount's lost connection, and those that were never registered.
-    /// The item of the latter may be in this mount.
+    /// Whether presenters wait to be registered: presenters of this mount's lost connection, and presenters that were never
+    /// registered. The item of a presenter that was never registered can be in this mount.
     private var hasWaitingPresenters: Bool {
         LocalPresenterRegistry.shared.hasLost(on: self) || LocalPresenterRegistry.shared.hasNew
     }
@@ -246,12 +247,14 @@ extension MountConnection {
         do throws(FileCoordinationError) {
             try connect()
         } catch {
-            // Presenters that were never registered wait until an access opens a connection to this mount.
+            // Only lost presenters cause a new connection. Presenters that were never registered wait until an access opens a
+            // connection.
             if LocalPresenterRegistry.shared.hasLost(on: self) { reconnectLater() }
             return
         }
         LocalPresenterRegistry.shared.registerAgain(on: self)
-        // Some presenters may still not be registered: the daemon may have ended again, or their items may not exist.
+        // Some presenters are still not registered if the daemon has ended again, or if their items do not exist. For them, a
+        // further attempt is scheduled.
         if LocalPresenterRegistry.shared.hasLost(on: self) { return reconnectLater() }
         state.withLock { $0.failures = 0 }
     }
@@ -259,15 +262,15 @@ extension MountConnection {
 
 // Presenters on this connection.
 extension MountConnection {
-    /// Registers a presenter at the daemon. Messages to the presenter are delivered as soon as the reply has arrived.
+    /// Registers a presenter at the daemon. Messages to the presenter are delivered after the reply has arrived.
     func register(_ registration: Registration, _ parameters: RegisterParameters)
         throws(FileCoordinationError)
     {
         try connect()
         let reply = BlockingPromise<Result<Void, FileCoordinationError>>()
         send(.register(parameters)) { [self] answer in
-            // NIO's thread calls this before it reads further messages. So no message to the presenter is handled before the
-            // presenter is known.
+            // NIO's thread records the presenter here before it reads further messages. So each message to the presenter finds
+            // the presenter.
             do throws(FileCoordinationError) {
                 let result: RegisterResult = try Self.value(of: answer)
                 state.withLock { $0.registrations[result.presenter] = registration }
@@ -290,7 +293,7 @@ extension MountConnection {
         do {
             incoming = try IncomingMessage(decoding: message)
         } catch {
-            // A message that cannot be decoded shows that the daemon does not use the protocol. So the connection is closed.
+            // The message cannot be decoded, so the daemon does not use the protocol correctly. The connection is closed.
             return channel.close(promise: nil)
         }
         switch incoming {
@@ -310,7 +313,7 @@ extension MountConnection {
         case .unknown(let method, let id?):
             write(AnswerMessage(to: id, failure: .unknownMethod(method)), to: channel)
         case .response(nil):
-            // The daemon sends such a reply without an id before it closes the connection. It contains the reason.
+            // The daemon sends a reply without an id before it closes the connection. The reply contains the reason.
             do {
                 let refused = try ResponseMessage<EmptyResult>(decoding: message).outcome
                 if case .failure(let failure) = refused { state.withLock { $0.refusal = failure } }
@@ -323,7 +326,7 @@ extension MountConnection {
 }
 
 extension ProtocolFailure {
-    /// Converts the error of a presenter. The failure contains the domain and code of that error.
+    /// Makes a failure from the error of a presenter. The failure contains the domain and code of that error.
     fileprivate init(presenter error: any Error) {
         let own = error as NSError
         self.init(
@@ -339,7 +342,7 @@ private final class MountConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
     private let connection: MountConnection
-    /// The limit is larger than that for messages of clients, because the daemon may send long lists of paths.
+    /// The reader accepts longer messages than the daemon's reader does, because the daemon can send long lists of paths.
     private var reader = FrameReader(limit: 16 << 20)
 
     init(_ connection: MountConnection) { self.connection = connection }

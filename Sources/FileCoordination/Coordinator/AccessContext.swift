@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 
-/// The accesses that are held while the present code runs, and the question that this code is answering.
+/// The accesses that are held while the current code runs, and the question that this code is answering.
 ///
-/// The context is passed to all functions that an accessor calls, and from a task to its child tasks.
+/// Functions that an accessor calls have the context of the accessor. Child tasks have the context of their task.
 struct AccessContext: Sendable {
     @TaskLocal static var current = AccessContext()
 

@@ -6,22 +6,22 @@ import Synchronization
 
 /// The accesses of one call of a coordinator, one for each mount. Usually all items are in one mount.
 ///
-/// If there are several mounts, their accesses are requested one after the other. All programs use the same order of mounts. So
-/// two programs never wait for each other's accesses.
+/// If there are several mounts, their accesses are requested one after the other, in an order that is the same in all programs.
+/// Without this order, two programs could wait for each other's accesses.
 final class AccessGroup: Sendable {
     typealias GroupCompletion = @Sendable (Result<GrantedAccesses, any Error>) -> Void
 
     /// The accesses that are granted so far.
     struct GrantedAccesses: Sendable {
         var accesses: [HeldAccess] = []
-        /// The present URLs of the items, in the order of the call.
+        /// The URLs that the items have now, in the order in which the caller gave the items.
         var urls: [URL]
 
         func end() {
             for access in accesses { access.end() }
         }
 
-        /// Throws if an access was lost, because its daemon has ended. The accessor must not run without its accesses.
+        /// Throws if an access was lost because its daemon has ended. In this case the accessor must not run.
         func check() throws(FileCoordinationError) {
             guard let lost = accesses.first(where: { !$0.isHeld }) else { return }
             end()
@@ -32,7 +32,7 @@ final class AccessGroup: Sendable {
     private struct State {
         var isCancelled = false
         var currentAccess: PendingAccess?
-        /// Questions that cannot be answered before all these accesses have ended.
+        /// Questions that can be answered only after the end of all these accesses.
         var deferredQuestions: [IncomingQuestion] = []
         var granted: GrantedAccesses
     }
@@ -66,8 +66,8 @@ final class AccessGroup: Sendable {
         state = Mutex(State(granted: GrantedAccesses(urls: locations.map(\.url))))
     }
 
-    /// Connects to the daemons, which may take a moment, and then requests the accesses. `outcome` is called when all are
-    /// granted or one is refused.
+    /// Connects to the daemons, which can take a moment, and then requests the accesses. `outcome` is called when all accesses
+    /// are granted or one access is refused.
     func begin(_ outcome: @escaping GroupCompletion) {
         do throws(FileCoordinationError) {
             for (accessRequest, _) in accessRequests { try accessRequest.connection.connect() }
@@ -77,7 +77,7 @@ final class AccessGroup: Sendable {
         begin(0, outcome)
     }
 
-    /// Stops waiting, unless all accesses are already granted.
+    /// Stops waiting for the accesses. Does nothing if all of them are already granted.
     func cancel() {
         let currentAccess = state.withLock { state in
             state.isCancelled = true
@@ -114,8 +114,7 @@ final class AccessGroup: Sendable {
         access.begin()
     }
 
-    /// Returns the granted accesses. An access may have been lost while the accesses after it still waited; then this returns a
-    /// failure.
+    /// Returns the granted accesses. Returns a failure if an access was lost while the remaining accesses still waited.
     private func result() -> Result<GrantedAccesses, any Error> {
         let granted = state.withLock { $0.granted }
         do throws(FileCoordinationError) {
@@ -126,8 +125,8 @@ final class AccessGroup: Sendable {
         }
     }
 
-    /// Blocks until all accesses are granted or one is refused. Questions that wait on the queue of the caller meanwhile are
-    /// handled by ``BlockedQueueTable``.
+    /// Blocks until all accesses are granted or one access is refused. During this time, ``BlockedQueueTable`` handles the
+    /// questions that wait on the caller's queue.
     func wait() throws -> GrantedAccesses {
         let promise = BlockingPromise<Result<GrantedAccesses, any Error>>()
         return try BlockedQueueTable.shared.blocking(OperationQueue.current, by: self) {
@@ -136,7 +135,7 @@ final class AccessGroup: Sendable {
         }.get()
     }
 
-    /// Records that a question cannot be answered before these accesses have ended.
+    /// Records that a question can be answered only after the end of these accesses.
     func deferUntilEnd(_ question: IncomingQuestion) {
         let currentAccess = state.withLock { state in
             state.deferredQuestions.append(question)

@@ -28,7 +28,7 @@ public final class FileAccessIntent: NSObject, Sendable {
         FileAccessIntent(url, .write(options.coordinationOption))
     }
 
-    /// The present URL of the item. Use it inside the accessor, because the item may have been moved while the access waited.
+    /// The URL that the item has now. Use it inside the accessor, because the item can have been moved while the access waited.
     public var url: URL { location.withLock { $0 } }
 
     func move(to url: URL) { location.withLock { $0 = url } }
@@ -49,8 +49,8 @@ extension FileCoordinator {
         public static let immediatelyAvailableMetadataOnly = Self(rawValue: 4)
         /// The accessor receives a copy of the item. The copy of a directory is a zip archive.
         ///
-        /// Other programs wait only until the copy is made. The copy is removed when the accessor returns, so the accessor must
-        /// open or move it.
+        /// Other programs wait only until the copy is made. The copy is removed when the accessor returns. If the copy is
+        /// needed longer, the accessor must open or move it.
         public static let forUploading = Self(rawValue: 8)
 
         var coordinationOptions: Coordination.ReadingOptions {
@@ -65,16 +65,17 @@ extension FileCoordinator {
         public let rawValue: UInt
         public init(rawValue: UInt) { self.rawValue = rawValue }
 
-        /// The item will be deleted. Its presenters are asked to accommodate the deletion first.
+        /// The item will be deleted. Before the access is granted, its presenters are asked to accommodate the deletion.
         public static let forDeleting = Self(rawValue: 1)
         /// The item will be moved. If it is a directory, the write concerns all items in it.
         public static let forMoving = Self(rawValue: 2)
-        /// The contents of the item will be merged with other contents. Its presenters are asked to save first.
+        /// The contents of the item will be merged with other contents. Before the access is granted, its presenters are asked
+        /// to save.
         public static let forMerging = Self(rawValue: 4)
-        /// The item at the URL will be replaced, if there is one. If it is moved away while the access waits, it is not
-        /// replaced.
+        /// The item at the URL will be replaced, if such an item exists. If the item is moved away while the access waits, the
+        /// moved item is not replaced.
         public static let forReplacing = Self(rawValue: 8)
-        /// Only attributes that do not depend on the contents will be written. The write is treated as an update.
+        /// Only attributes that do not depend on the contents will be written. Truce treats this like a write without options.
         public static let contentIndependentMetadataOnly = Self(rawValue: 16)
 
         var coordinationOption: WritingOption {

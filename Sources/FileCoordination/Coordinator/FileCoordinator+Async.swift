@@ -2,13 +2,13 @@
 import Coordination
 public import Foundation
 
-/// Methods for accesses that do not block a thread. If the task is cancelled while an access waits, they throw a
+/// Methods for accesses that do not block a thread. If the task is cancelled while an access waits, the method throws a
 /// `CancellationError`.
 ///
-/// They rethrow an error of the accessor. An access that the accessor begins in the same task counts as nested: it does not
-/// wait for the outer access.
+/// If the accessor throws an error, the method throws the same error. If the accessor begins an access in the same task, that
+/// access does not wait for the outer access.
 extension FileCoordinator {
-    /// Reads one item. The accessor receives the present URL of the item.
+    /// Reads one item. The accessor receives the URL that the item has when the access begins.
     public func read<Value: Sendable>(
         _ url: URL, options: ReadingOptions = [], by accessor: (URL) async throws -> Value
     ) async throws -> Value {
@@ -22,8 +22,8 @@ extension FileCoordinator {
         try await perform([(url, .write(options.coordinationOption))]) { try await accessor($0[0]) }
     }
 
-    /// Accesses several items, which are granted together if they are in one mount. Inside the accessor, use the URLs of the
-    /// intents.
+    /// Accesses several items. If they are in one mount, the accesses are granted at the same time. Inside the accessor, use
+    /// the URLs of the intents.
     public func access<Value: Sendable>(
         _ intents: [FileAccessIntent], by accessor: () async throws -> Value
     ) async throws -> Value {
@@ -33,9 +33,9 @@ extension FileCoordinator {
         }
     }
 
-    /// Asks the presenters of many items, before the program accesses each item.
+    /// Asks the presenters of many items in one step, before the program accesses the items one by one.
     ///
-    /// No claim is held. Presenters that have answered are not asked again until the accessor returns.
+    /// No claim is held. Until the accessor returns, the presenters that have answered are not asked again.
     public func prepare<Value: Sendable>(
         reading readingURLs: [URL], options readingOptions: ReadingOptions = [], writing writingURLs: [URL],
         options writingOptions: WritingOptions = [], by accessor: () async throws -> Value
@@ -67,7 +67,8 @@ extension FileCoordinator {
         }
         defer { uploadCopies?.remove() }
         let urls = uploadCopies?.urls ?? granted.urls
-        // The accessor uses only copies of the items, so other programs need not wait for it.
+        // The accessor uses only copies of the items. So the accesses end before the accessor runs, and other programs need not
+        // wait for it.
         if uploadCopies?.coversAll ?? false {
             try granted.check()
             granted.end()
@@ -95,7 +96,7 @@ extension FileCoordinator {
         }
     }
 
-    /// Runs slow work on a dispatch queue, so that it does not occupy a thread on which tasks run.
+    /// Runs slow work on a dispatch queue, because it would block a thread that Swift's tasks share.
     private static func offThread<Value: Sendable>(
         _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {

@@ -7,8 +7,8 @@ public import Foundation
 extension FileCoordinator {
     /// Reads one item.
     ///
-    /// The accessor is called on the calling thread, with the present URL of the item. If it is not called, the error gives the
-    /// reason.
+    /// The accessor is called on the calling thread, with the URL that the item has when the access begins. If the access
+    /// fails, the accessor is not called, and the error gives the reason.
     public func coordinate(
         readingItemAt url: URL, options: ReadingOptions = [], error outError: NSErrorPointer,
         byAccessor reader: (URL) -> Void
@@ -24,8 +24,8 @@ extension FileCoordinator {
         attempt(outError) { try perform([(url, .write(options.coordinationOption))]) { writer($0[0]) } }
     }
 
-    /// Reads one item and writes another item, for example to copy the first. If both are in one mount, they are granted
-    /// together.
+    /// Reads one item and writes another item, for example to copy the first to the second. If the items are in one mount, both
+    /// accesses are granted at the same time.
     public func coordinate(
         readingItemAt readingURL: URL, options readingOptions: ReadingOptions = [],
         writingItemAt writingURL: URL, options writingOptions: WritingOptions = [],
@@ -39,8 +39,7 @@ extension FileCoordinator {
         }
     }
 
-    /// Writes two items, for example to move the first to the place of the second. For this, use `.forMoving` and
-    /// `.forReplacing`.
+    /// Writes two items. To move the first item to the place of the second, use `.forMoving` and `.forReplacing`.
     public func coordinate(
         writingItemAt url1: URL, options options1: WritingOptions = [], writingItemAt url2: URL,
         options options2: WritingOptions = [], error outError: NSErrorPointer,
@@ -55,11 +54,11 @@ extension FileCoordinator {
         }
     }
 
-    /// Asks the presenters of many items, and of all items in them, before the program accesses each item.
+    /// Asks the presenters of many items, and of all items in them, before the program accesses the items one by one.
     ///
-    /// Pass the items that the user has selected. No claim is held. The batch accessor coordinates each access as usual, with
-    /// this coordinator. Presenters that have answered are not asked again until the completion handler is called. The batch
-    /// accessor is called on the calling thread, and may call its completion handler on any thread.
+    /// Pass the items that the user has selected. No claim is held. The batch accessor is called on the calling thread, and
+    /// coordinates each access with this coordinator as usual. Presenters that have answered are not asked again until the
+    /// batch accessor calls its completion handler. It may call the handler on any thread.
     ///
     /// - Precondition: The options contain neither `.resolvesSymbolicLink` nor `.forReplacing`.
     public func prepare(
@@ -87,8 +86,8 @@ extension FileCoordinator {
         with intents: [FileAccessIntent], queue: OperationQueue,
         byAccessor accessor: @escaping @Sendable ((any Error)?) -> Void
     ) {
-        // The threads of the queue do not inherit the task-local context of the calling thread, so the context is passed on
-        // here.
+        // The threads of the queue do not inherit the task-local context of the calling thread. This line passes the context
+        // on.
         let accessContext = AccessContext.current
         let enqueue: QueueExecutor = { body in
             queue.addOperation { AccessContext.$current.withValue(accessContext) { body() } }
@@ -99,7 +98,7 @@ extension FileCoordinator {
         } catch {
             return enqueue { accessor(error) }
         }
-        // Connecting to the daemon may take a moment, and this method must not block. So it runs on another queue.
+        // To connect to the daemon can take a moment, and this method must not block. So another queue does it.
         DispatchQueue.global().async { [self] in
             group.begin { result in
                 self.removeWaiting(group)
@@ -108,7 +107,7 @@ extension FileCoordinator {
         }
     }
 
-    /// Runs a closure on a queue. If its operation on the queue is cancelled, the closure is released and never called.
+    /// Runs a closure on a queue. If the closure's operation is cancelled, the closure is released without being called.
     private typealias QueueExecutor = @Sendable (@escaping @Sendable () -> Void) -> Void
 
     private func run(
@@ -124,7 +123,7 @@ extension FileCoordinator {
             for (intent, url) in zip(intents, granted.urls) { intent.move(to: url) }
             return enqueue { self.serve(granted, accessor) }
         }
-        // Copying takes long, so it does not run on the queue of the accessor.
+        // To copy the items takes long, so it is not done on the queue of the accessor.
         DispatchQueue.global().async {
             do {
                 let uploadCopies = try UploadCopies(of: intents.map(\.access), endingOnFailure: granted)
@@ -142,8 +141,8 @@ extension FileCoordinator {
         }
     }
 
-    /// Runs the accessor if the accesses are still held. They may have been lost while the accessor waited on its queue. Then
-    /// the accessor is called with an error.
+    /// Runs the accessor if the accesses are still held. If they were lost while the accessor waited on its queue, the accessor
+    /// is called with an error.
     private func serve(_ granted: AccessGroup.GrantedAccesses, _ accessor: ((any Error)?) -> Void) {
         do {
             try run(granted) { accessor(nil) }

@@ -8,7 +8,7 @@ struct FileLocation: Sendable {
     let connection: MountConnection
     /// The path of the item relative to the root of the mount; empty for the root itself.
     let pathInMount: [UInt8]
-    /// Whether the URL that the caller gave has the form of a directory's URL.
+    /// Whether the URL that the caller gave ends like the URL of a directory.
     let isDirectory: Bool
 
     init(_ url: URL) throws(FileCoordinationError) {

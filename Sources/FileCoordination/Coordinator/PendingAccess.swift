@@ -9,7 +9,7 @@ struct MountAccessRequest: Sendable {
     let connection: MountConnection
     let intents: [IntentForm]
     let purpose: String
-    /// Whether presenters are only asked, so that no claim is held.
+    /// Whether presenters are only asked. No claim is held in this case.
     let isBatch: Bool
 }
 
@@ -23,17 +23,17 @@ final class PendingAccess: Sendable {
     typealias AccessCompletion = @Sendable (Result<GrantedAccess, any Error>) -> Void
 
     private struct State {
-        /// The id of the request for the access, if the daemon has not replied yet.
+        /// The id of the request for the access; nil if the daemon has replied to the request.
         var request: Int64?
-        /// Called with the result. It is nil after the call, because it retains the caller and the accessor.
+        /// Called with the result. It is set to nil after the call, because it retains the caller and the accessor.
         var outcome: AccessCompletion?
         var isSettled: Bool { outcome == nil }
-        /// Questions that cannot be answered before the access has ended, because they wait on the queue that the access
+        /// Questions that can be answered only after the end of the access, because they wait on the queue that the access
         /// blocks.
         var deferredQuestions: [IncomingQuestion] = []
-        /// Whether the request was cancelled in order to be sent again, this time with a question of `deferredQuestions`.
+        /// Whether the request was cancelled to be sent once more with a question of `deferredQuestions`.
         var isRestarting = false
-        /// The presenters of all questions that were in `deferredQuestions` so far.
+        /// The presenters that have had a question in `deferredQuestions` so far.
         var deferredPresenters: Set<UInt64> = []
     }
 
@@ -42,7 +42,7 @@ final class PendingAccess: Sendable {
     private let began = ContinuousClock.now
     private let state: Mutex<State>
 
-    /// Creates an access, which ``begin()`` then requests. `outcome` is called once with the result, on any thread. It must not
+    /// Creates an access. ``begin()`` then requests it. `outcome` is called once with the result, on any thread, and must not
     /// block.
     init(
         _ accessRequest: MountAccessRequest, within accessContext: AccessContext,
@@ -66,12 +66,11 @@ final class PendingAccess: Sendable {
         let request: ControlProtocol.ClientRequest =
             accessRequest.isBatch ? .prepareAccess(parameters) : .beginAccess(parameters)
         let id = accessRequest.connection.send(request) { self.receive($0) }
-        // Meanwhile the access may have been cancelled, or one more question may have been deferred. Then this request is
-        // cancelled.
+        // The request is cancelled if the access was cancelled or a question was deferred while the request was being sent.
         let isUnwanted = state.withLock { state in
             guard !state.isSettled else { return true }
-            // The reply may have arrived already. The request may then have been sent again, with a higher id, which must not
-            // be overwritten.
+            // The reply can have arrived already, and the request can have been sent again with a higher id. That higher id
+            // must stay.
             if id > state.request ?? 0 { state.request = id }
             if state.deferredQuestions.count > deferredQuestions.count { state.isRestarting = true }
             return state.isRestarting
@@ -79,7 +78,7 @@ final class PendingAccess: Sendable {
         if isUnwanted { accessRequest.connection.tell(.cancel(.number(id))) }
     }
 
-    /// Stops waiting at once. An access that is already granted is not affected.
+    /// Stops waiting for the access. Does nothing if the access is already granted.
     func cancel() {
         guard complete(.failure(CocoaError(.userCancelled))) else { return }
         if let request = state.withLock({ $0.request }) {
@@ -87,7 +86,8 @@ final class PendingAccess: Sendable {
         }
     }
 
-    /// Records that a question cannot be answered before this access has ended, and sends the request again with this question.
+    /// Records that a question can be answered only after the end of this access, and sends the request again with this
+    /// question.
     ///
     /// The request is sent again only once for each presenter, and later questions to that presenter are declined. Without this
     /// limit, two accesses could make each other begin again for ever.
@@ -119,7 +119,7 @@ final class PendingAccess: Sendable {
     private func granted(_ result: AccessBeginResult) {
         let access = HeldAccess(result.access, on: accessRequest.connection)
         let paths = zip(result.intents, accessRequest.intents).map { $0.path.bytes ?? $1.path.bytes ?? [] }
-        // The access was cancelled before it was granted, so it is ended at once.
+        // The access was cancelled before the grant arrived, so the granted access is ended.
         if !complete(.success((access, paths))) { access.end() }
     }
 
@@ -131,8 +131,8 @@ final class PendingAccess: Sendable {
                 state.request = nil
                 return (true, [])
             }
-            // A deadlock means that the access waits for the answers to the deferred questions, and these wait for the access.
-            // So the questions are declined, and the access is requested again.
+            // In this deadlock, the access waits for answers to the deferred questions, which can be answered only after the
+            // access. So the questions are declined, and the access is requested again.
             guard !state.deferredQuestions.isEmpty,
                 failure.code == ProtocolFailure.deadlock("", among: []).code
             else {
@@ -146,7 +146,7 @@ final class PendingAccess: Sendable {
         complete(.failure(Self.error(failure, waited: ContinuousClock.now - began)))
     }
 
-    /// Calls `outcome` with the result. Returns false if it was already called.
+    /// Calls `outcome` with the result. Returns false if `outcome` was already called.
     @discardableResult
     private func complete(_ result: Result<GrantedAccess, any Error>) -> Bool {
         let outcome = state.withLock { state in
@@ -157,8 +157,8 @@ final class PendingAccess: Sendable {
         return outcome != nil
     }
 
-    /// Converts a failure of the daemon to the error that the caller gets. If a presenter's own error is the reason, its domain
-    /// and code are used.
+    /// Converts a failure of the daemon to the error that the caller gets. If a presenter's own error is the reason, the result
+    /// has the domain and code of that error.
     private static func error(_ failure: ProtocolFailure, waited: Duration) -> any Error {
         if failure.code == ProtocolFailure.cancelled.code { return CocoaError(.userCancelled) }
         guard failure.code == ProtocolFailure.refused("", by: []).code, let origin = failure.data?.origin
@@ -171,7 +171,7 @@ final class PendingAccess: Sendable {
     }
 }
 
-/// An access from the time when it is granted until its end.
+/// A granted access, until its end.
 final class HeldAccess: Sendable {
     let number: UInt64
     let connection: MountConnection
@@ -184,13 +184,13 @@ final class HeldAccess: Sendable {
         generation = connection.generation
     }
 
-    /// Ends the access if no other code does, for example because the operation with the accessor was cancelled.
+    /// Ends the access if it was not ended before, for example because the operation with the accessor was cancelled.
     deinit { end() }
 
-    /// Whether the access is still held. It is not after its end, or after the loss of its connection.
+    /// Whether the access is still held. It is not held after its end, or after the loss of its connection.
     var isHeld: Bool { held.withLock { $0 } && connection.isCurrent(generation) }
 
-    /// Ends the access. Requests that are sent later on this connection reach the daemon after this end.
+    /// Ends the access. The daemon handles this end before requests that are sent later on this connection.
     func end() {
         let isFirst = held.withLock { held in
             defer { held = false }

@@ -4,12 +4,13 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// Copies of items that are read with `.forUploading`, in a temporary directory of their own. The copy of a directory is one
-/// zip archive.
+/// Copies of items that are read with `.forUploading`, in a separate temporary directory. The copy of a directory is one zip
+/// archive.
 final class UploadCopies: Sendable {
-    /// The URLs for the accessor: of the copies, and of the items that are not read with `.forUploading`.
+    /// The URLs that the accessor receives: the URL of the copy for an item with `.forUploading`, otherwise the URL of the
+    /// item.
     let urls: [URL]
-    /// Whether all items of the access are copied, so that the accessor uses only copies.
+    /// Whether every item of the access is copied, so that the accessor uses only copies.
     let coversAll: Bool
     private let directory: URL
     private let isThere = Mutex(true)
@@ -36,8 +37,8 @@ final class UploadCopies: Sendable {
         coversAll = accesses.allSatisfy(\.isForUploading)
     }
 
-    /// Removes the copies after the accessor has returned. The accessor has opened or moved each copy that the program still
-    /// needs.
+    /// Removes the copies after the accessor has returned. Copies that the program still needs were opened or moved by the
+    /// accessor.
     func remove() {
         let isFirst = isThere.withLock { isThere in
             defer { isThere = false }
@@ -46,7 +47,7 @@ final class UploadCopies: Sendable {
         if isFirst { Self.remove(directory) }
     }
 
-    /// Removes the copies if the accessor was never called, because its operation on the queue was cancelled.
+    /// Removes the copies if the accessor was never called because its operation was cancelled.
     deinit { remove() }
 
     private static func remove(_ directory: URL) {

@@ -6,60 +6,61 @@ public import Foundation
 /// changes.
 ///
 /// The names and their meaning are those of Apple's `NSFilePresenter`, and the protocol has that name as an alias. All members
-/// except the first two properties are optional. If a message is not implemented, the library learns this at its first
-/// delivery. From then on, the library answers that message with consent and does not call the presenter. Optional methods are
-/// looked up in the class that declares the conformance. A subclass receives a message only if that class implements the
-/// method. Unlike on Apple's systems, the compiler does not warn about this.
+/// except the first two properties are optional. If the presenter does not implement a message, the library notices this at the
+/// first delivery. From then on, the library answers that message with consent and does not call the presenter. Optional
+/// methods are looked up in the class that declares the conformance. A subclass receives a message only if that class
+/// implements the method. Unlike on Apple's systems, the compiler does not warn about this.
 ///
 /// **Threads.** `presentedItemURL` is read on any thread, at any time. All other members are called on
 /// `presentedItemOperationQueue`.
 ///
 /// **Limits.** A presenter has to answer within 5 s, or 10 s for a save. ``FileCoordinator/reportProgress()`` extends these
-/// limits. After the limit, the waiting program continues without the answer, and errors of other programs name the presenter.
+/// limits. After the limit, the waiting program continues without the answer, and the errors of other programs contain the name
+/// of the presenter's program.
 ///
 /// **Blocked queues.** If a coordinated access was begun on a serial queue, nothing else can run on that queue while the access
-/// waits. The presenters of that queue cannot answer questions then. The library answers for them where that is safe. So two
-/// presenters that read in ``presentedItemDidChange()`` do not wait for each other.
+/// waits. The presenters of that queue cannot answer questions during this time. The library answers for them where that is
+/// safe. For example, two presenters that read in ``presentedItemDidChange()`` do not wait for each other.
 @preconcurrency
 public protocol FilePresenter: NSObjectProtocol {
-    /// The URL of the item; nil for an item that does not exist yet. The library reads it again when an access of a coordinator
-    /// that is linked to this presenter ends.
+    /// The URL of the item; nil for an item that does not exist yet. When an access of a coordinator that is linked to this
+    /// presenter ends, the library reads the URL again.
     var presentedItemURL: URL? { get }
     /// The queue on which the library calls the presenter. Use a serial queue, unless the presenter can handle several messages
-    /// at once.
+    /// at the same time.
     var presentedItemOperationQueue: OperationQueue { get }
     /// A property for compatibility with Apple's protocol. The library never reads it.
     var primaryPresentedItemURL: URL? { get }
 
-    /// The process id of a process of the same user that writes the item for this presenter, such as an editor's server. Nil if
-    /// there is none.
+    /// The process id of another process of the same user that writes the item for this presenter, such as an editor's server.
+    /// Nil if there is no such process.
     ///
     /// Changes of the item by that process are treated as changes by the presenter. The property is read when the presenter is
     /// registered. If that process has ended or belongs to another user, the registration fails.
     var presentedItemServerProcess: Int32? { get }
 
-    /// Another program wants to read the item. Call `reader` when that program may read. Pass `reader` a block that is called
-    /// after the read, or nil.
+    /// Another program wants to read the item. Call `reader` when you have stopped using the item. Pass `reader` a block that
+    /// is called after the read, or nil.
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
-    /// Another program wants to write, move or delete the item. Call `writer` when that program may do so. Pass `writer` a
-    /// block that is called afterwards, or nil.
+    /// Another program wants to write, move or delete the item. Call `writer` when you have stopped using the item. Pass
+    /// `writer` a block that is called when the other program has finished, or nil.
     func relinquishPresentedItem(toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
     /// Another program wants to read the item. Write all unsaved changes to the file before you call the handler.
     func savePresentedItemChanges(completionHandler: @escaping @Sendable ((any Error)?) -> Void)
     func savePresentedItemChanges() async throws
-    /// Another program wants to delete or replace the item. Call the handler when that program may do so.
+    /// Another program wants to delete or replace the item. Call the handler when you have closed the item.
     func accommodatePresentedItemDeletion(completionHandler: @escaping @Sendable ((any Error)?) -> Void)
     func accommodatePresentedItemDeletion() async throws
 
-    /// The item was renamed or moved, or a directory above it was.
+    /// The item was renamed or moved, or a directory that contains it was renamed or moved.
     func presentedItemDidMove(to newURL: URL)
     /// The contents or attributes of the presented file or package were written.
     ///
-    /// Compare modification dates, because this may be called although nothing has changed, for example after a restart of the
+    /// Compare modification dates: this method can be called although nothing has changed, for example after a restart of the
     /// daemon.
     func presentedItemDidChange()
 
-    /// Another program wants to delete an item in the presented directory. Call the handler when that program may do so.
+    /// Another program wants to delete an item in the presented directory. Call the handler when you have closed that item.
     func accommodatePresentedSubitemDeletion(
         at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void)
     func accommodatePresentedSubitemDeletion(at url: URL) async throws
@@ -69,7 +70,7 @@ public protocol FilePresenter: NSObjectProtocol {
     func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL)
     /// An item in the presented directory was written, or was removed.
     ///
-    /// If the URL is that of the directory itself, events were left out. Read the whole directory again then.
+    /// If the URL is that of the directory itself, some events are missing. In this case, read the whole directory again.
     func presentedSubitemDidChange(at url: URL)
 }
 
@@ -136,7 +137,7 @@ extension FilePresenter {
     }
 }
 
-/// The error of an optional `async` method that the presenter does not implement.
+/// The error that means: the presenter does not implement this optional `async` method.
 struct NotImplemented: Error {
     let message: PresenterMessages
     let presenter: ObjectIdentifier
@@ -147,9 +148,9 @@ struct NotImplemented: Error {
     }
 }
 
-/// Passes a presenter to another thread. Its documentation says on which queue it is then used.
+/// Passes a presenter to another thread. The documentation of ``FilePresenter`` says on which queue each member is called.
 struct UncheckedSendableBox<Value>: @unchecked Sendable {
-    // @unchecked: the caller that made the value promised that it may be used where it is sent.
+    // @unchecked: the caller that made the value promised that the value can be used on the thread to which it is passed.
     let value: Value
     init(_ value: Value) { self.value = value }
 }
@@ -157,8 +158,8 @@ struct UncheckedSendableBox<Value>: @unchecked Sendable {
 /// The delivery of one message to a presenter. If a default implementation is called during the delivery, the presenter does
 /// not implement the message.
 ///
-/// A presenter may forward a message to another presenter, or call other methods of its own. If that calls a default
-/// implementation of another presenter or message, the delivered message still counts as implemented.
+/// A presenter can forward a message to another presenter, or call other methods of its own. If the default implementation is
+/// that of another presenter or message, the delivered message still counts as implemented.
 final class Delivery: Sendable {
     @TaskLocal static var current: Delivery?
 
@@ -183,8 +184,8 @@ final class Delivery: Sendable {
         if missing.presenter == presenter, missing.message == message { whenNotImplemented() }
     }
 
-    /// Runs the `async` method of a request, and calls the handler with the result. If the `async` method is not implemented
-    /// either, the handler is called without an error.
+    /// Runs the `async` method of a request, and calls the handler with the result. If the presenter does not implement the
+    /// `async` method, the handler is called without an error.
     static func run(
         _ completionHandler: @escaping @Sendable ((any Error)?) -> Void,
         _ body: @escaping @Sendable () async throws -> Void

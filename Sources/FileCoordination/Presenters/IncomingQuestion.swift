@@ -4,7 +4,7 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// One question of the daemon to a presenter. It is delivered once and answered once. The library may answer it before the
+/// One question of the daemon to a presenter. It is delivered once and answered once. The library can answer it before the
 /// delivery.
 final class IncomingQuestion: Sendable {
     let request: PresenterRequest
@@ -12,8 +12,8 @@ final class IncomingQuestion: Sendable {
     let connection: MountConnection
     /// The number that the daemon gave the presenter.
     let presenter: UInt64
-    /// Whether the question is one to save for a reader. The reader may continue without the save, and the presenter then saves
-    /// later.
+    /// Whether the question is to save for a reader. If the answer comes before the save, the reader continues, and the
+    /// presenter saves later.
     private let mayAnswerLate: Bool
     private let generation: UInt64
     private let body: @Sendable (IncomingQuestion) -> Void
@@ -33,20 +33,18 @@ final class IncomingQuestion: Sendable {
         self.body = body
     }
 
-    /// Whether the daemon still waits for the answer to this question.
+    /// Whether the question is still unanswered and its connection is still open.
     var isOpen: Bool { !isAnswered.withLock { $0 } && connection.isCurrent(generation) }
 
     /// Delivers the question to the presenter. This runs on the presenter's queue.
     ///
-    /// If the library has already answered for the presenter, the question is still delivered, so that the presenter
-    /// relinquishes or saves late. A question about a deletion is not delivered then, because the presenter need not close the
-    /// item.
+    /// If the library has already answered for the presenter, a question to relinquish or save is still delivered, and the
+    /// presenter does so late. A question about a deletion is not delivered in this case.
     func run() {
         if isOpen || !request.isDeletion { body(self) }
     }
 
-    /// Returns true when the presenter reports for the first time that it has relinquished the item, and false at later
-    /// reports.
+    /// Returns true at the first report that the presenter has relinquished the item, and false at later reports.
     func markRelinquished() -> Bool {
         isRelinquished.withLock { isRelinquished in
             defer { isRelinquished = true }
@@ -56,8 +54,8 @@ final class IncomingQuestion: Sendable {
 
     /// Answers for a presenter that cannot answer in time, because its queue waits for an access itself.
     ///
-    /// If a reader waits for a save, the answer is consent. A writer or deleter must not continue as if the presenter had
-    /// agreed, so the answer to its question is an error.
+    /// If a reader waits for a save, the answer is consent. To other questions the answer is an error, because a writer must
+    /// not continue as if the presenter had agreed.
     func declineForBlockedQueue() {
         let why = "the presenter waits for access itself, and cannot answer before it has that"
         answer(mayAnswerLate ? nil : FileCoordinationError(.failed, why).asNSError)
@@ -76,14 +74,14 @@ final class IncomingQuestion: Sendable {
     }
 }
 
-/// The serial queues that are blocked by a coordinated access that waits, and the questions that cannot run on these queues.
+/// The serial queues that are blocked by a waiting coordinated access, and the questions that cannot run on these queues.
 ///
-/// A presenter with a blocked queue waits for an access itself, so it does not use its item. The library therefore answers for
-/// it that it relinquishes the item. The presenter gets that question when its queue continues.
+/// The library relinquishes the item for a presenter with a blocked queue. This is safe, because the presenter does not use its
+/// item while its queue is blocked. The presenter gets the question when its queue continues.
 ///
-/// A question to save cannot be answered for the presenter. So the library begins the access again, and names the question that
-/// cannot be answered before the access has ended. In most cases the daemon then grants that access first. If the daemon
-/// reports a deadlock, the presenter saves later.
+/// The library cannot save for the presenter. If the question is to save, the library requests the access again, and the
+/// request contains the number of the question. In most cases the daemon then grants this access before the question is
+/// answered. If the daemon reports a deadlock, the presenter saves later.
 final class BlockedQueueTable: Sendable {
     static let shared = BlockedQueueTable()
 
@@ -94,7 +92,7 @@ final class BlockedQueueTable: Sendable {
 
     private let entries = Mutex<[ObjectIdentifier: QueueEntry]>([:])
 
-    /// Puts a question on a presenter's queue. If the queue is blocked, the question is also handled at once.
+    /// Puts a question on a presenter's queue. If the queue is blocked, the library also handles the question itself.
     func enqueue(_ question: IncomingQuestion, on queue: OperationQueue) {
         let key = ObjectIdentifier(queue)
         let blocker = entries.withLock { entries in
@@ -109,7 +107,7 @@ final class BlockedQueueTable: Sendable {
         if let blocker { Self.resolveBlocked(question, blocker) }
     }
 
-    /// Runs `body`, which waits for an access. Meanwhile, the serial queue counts as blocked by that access.
+    /// Runs `body`, which waits for an access. While `body` runs, the serial queue counts as blocked by that access.
     func blocking<Value>(_ queue: OperationQueue?, by access: AccessGroup, _ body: () -> Value) -> Value {
         guard let queue, queue.maxConcurrentOperationCount == 1 else { return body() }
         let key = ObjectIdentifier(queue)
@@ -127,8 +125,8 @@ final class BlockedQueueTable: Sendable {
         return body()
     }
 
-    /// Removes a question from the table when its operation on the queue runs. If the operation is cancelled, this object is
-    /// released, which removes the question too.
+    /// Removes a question from the table when its operation on the queue runs. If the operation is cancelled, the release of
+    /// this object removes the question.
     private final class QueuedQuestionToken: Sendable {
         private let question: IncomingQuestion
         private let key: ObjectIdentifier

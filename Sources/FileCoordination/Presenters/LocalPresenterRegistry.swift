@@ -13,7 +13,8 @@ final class LocalPresenterRegistry: Sendable {
 
     private struct State {
         var registrations: [Registration] = []
-        /// The purpose of each presenter, which the coordinators linked to it also have. The presenter need not be registered.
+        /// The purpose of each presenter and of the coordinators that are linked to the presenter. The presenter need not be
+        /// registered.
         var purposes: [ObjectIdentifier: PresenterPurpose] = [:]
         var sweepThreshold = 64
     }
@@ -43,8 +44,8 @@ final class LocalPresenterRegistry: Sendable {
         }
     }
 
-    /// Adds a presenter to the list and registers it. If `staysAfterFailure` is true, it stays in the list even if its
-    /// registration fails.
+    /// Adds a presenter to the list and registers it. If the registration fails, the presenter stays in the list only if
+    /// `staysAfterFailure` is true.
     func add(_ presenter: any FilePresenter, staysAfterFailure: Bool) throws(FileCoordinationError) {
         let registration = Registration(of: presenter, purpose: purpose(of: presenter))
         state.withLock { $0.registrations.append(registration) }
@@ -52,7 +53,7 @@ final class LocalPresenterRegistry: Sendable {
             try registration.register()
         } catch {
             if staysAfterFailure {
-                // The caller logs this failure, so later attempts to register the presenter must not log it again.
+                // The caller logs this failure. This line prevents later attempts from logging it again.
                 _ = registration.takeFailureToLog()
             } else {
                 state.withLock { state in state.registrations.removeAll { $0 === registration } }
@@ -74,11 +75,11 @@ final class LocalPresenterRegistry: Sendable {
         state.withLock { state in state.registrations.contains { $0.isLost(on: connection) } }
     }
 
-    /// Whether a presenter was never registered, because it has no URL yet or its URL is in no mount.
+    /// Whether the list contains a presenter that was never registered, because it has no URL yet or its URL is in no mount.
     var hasNew: Bool { state.withLock { state in state.registrations.contains { $0.isNew } } }
 
-    /// Registers presenters on a new connection: those that the former connection to the mount had, and those that were never
-    /// registered. The item of the latter may be in this mount.
+    /// Registers presenters on a new connection: presenters of the mount's former connection, and presenters that were never
+    /// registered. The item of a presenter that was never registered can be in this mount.
     func registerAgain(on connection: MountConnection) {
         let lost = state.withLock { state in
             state.registrations.filter { $0.isLost(on: connection) || $0.isNew }
@@ -87,7 +88,7 @@ final class LocalPresenterRegistry: Sendable {
             do throws(FileCoordinationError) {
                 if try registration.register() { registration.deliverGap() }
             } catch {
-                // If a registration fails, it is tried again and again. Only the first failure is logged.
+                // A failed registration is repeated, possibly many times. Only the first failure is logged.
                 if registration.takeFailureToLog() {
                     Self.logRegistrationFailure(error, about: registration.presenter.value)
                 }
@@ -95,8 +96,7 @@ final class LocalPresenterRegistry: Sendable {
         }
     }
 
-    /// Logs a failed registration. Apple's method that adds a presenter returns no error, so the program does not learn of the
-    /// failure otherwise.
+    /// Logs a failed registration, because Apple's method that adds a presenter returns no error to the program.
     static func logRegistrationFailure(_ error: FileCoordinationError, about presenter: any FilePresenter) {
         let suggestion = error.suggestion.map { "; \($0)" } ?? ""
         NSLog("%@", "\(type(of: presenter)) is not a presenter of anything: \(error.message)\(suggestion)")

@@ -24,25 +24,26 @@ final class Registration: Sendable {
         var path: [UInt8] = []
         var isDirectory = false
         var isPackage = false
-        /// Whether a failed registration was logged since the last registration that succeeded.
+        /// Whether a failure was logged since the last registration that succeeded.
         var hasLoggedFailure = false
         /// Whether the presenter has changes that are not on the disk.
         var isUnsaved = false
-        /// The messages that the presenter does not implement, as far as known.
+        /// The messages that the presenter was found not to implement so far.
         var missing: PresenterMessages = []
-        /// Moves of which the notice is still on the presenter's queue: the URL that the presenter uses until then, and the
-        /// present URL.
+        /// Moves that the presenter is not notified of yet, because the notice is still on its queue. `from` is the URL that
+        /// the presenter uses until the notice, and `to` is the new URL.
         var moves: [(from: URL, to: URL)] = []
-        /// The blocks that the presenter gave when it relinquished the item, by the number of the access session. They are
-        /// called when that session ends.
+        /// The blocks that the presenter passed when it relinquished the item, by the number of the access session. The blocks
+        /// are called when that session ends.
         var reacquirers: [UInt64: [@Sendable () -> Void]] = [:]
         /// For each access session, the number of questions to relinquish the item that the presenter has not answered yet.
         var relinquishing: [UInt64: Int] = [:]
         /// Access sessions that ended before the presenter answered a question to relinquish the item. When the presenter
-        /// answers, its block is called at once.
+        /// answers, its block is called without waiting.
         var endedTurns: Set<UInt64> = []
 
-        /// Removes all access sessions, because their connection was lost. Returns the blocks that the caller must call.
+        /// Forgets all access sessions, because their connection was lost. Returns the blocks of these sessions, which the
+        /// caller must call.
         mutating func forgetTurns() -> [@Sendable () -> Void] {
             defer { (reacquirers, relinquishing, endedTurns) = ([:], [:], []) }
             return Array(reacquirers.values.joined())
@@ -70,11 +71,12 @@ final class Registration: Sendable {
     /// Whether the presenter was never registered, for example because it has no URL yet.
     var isNew: Bool { state.withLock { if case .new = $0.registrationState { true } else { false } } }
 
-    /// Registers the presenter at the daemon, if the presenter has a URL. Returns whether this call has registered it.
+    /// Registers the presenter at the daemon, if the presenter has a URL. Returns whether this call has registered the
+    /// presenter.
     @discardableResult
     func register() throws(FileCoordinationError) -> Bool {
-        // The moves are read before the URL. If the presenter is notified of a move between the two reads, it returns the new
-        // URL. The move is then not applied again. In the other order, the move would be missed.
+        // The moves are read before the URL. If the presenter is notified of a move between the two reads, its URL is already
+        // new, and the move is not applied to it. In the other order, the move would be missed.
         let moves = state.withLock { $0.moves }
         guard let presented = presenter.value.presentedItemURL else { return false }
         let url = Self.followed(presented, moves)
@@ -93,7 +95,7 @@ final class Registration: Sendable {
             let found = try FileLocation(url)
             location = found
             state.withLock { $0.isDirectory = found.isDirectory }
-            // If connecting fails because no daemon runs now, the presenter is registered when the next daemon starts.
+            // To connect fails if no daemon runs now. The presenter is then registered when the next daemon starts.
             left = .lost(found.connection)
             try found.connection.connect()
             left = former
@@ -104,7 +106,7 @@ final class Registration: Sendable {
             )
             return true
         } catch {
-            // If the daemon ended before it replied, the presenter is registered when the next daemon starts.
+            // If the daemon ended before its reply, the presenter is registered when the next daemon starts.
             if let location, error.code == .disconnected { left = .lost(location.connection) }
             state.withLock { if case .registering = $0.registrationState { $0.registrationState = left } }
             if case .lost(let connection) = left { connection.reconnectLater() }
@@ -112,7 +114,7 @@ final class Registration: Sendable {
         }
     }
 
-    /// Records the daemon's reply to the registration. Returns false if the program has removed the presenter meanwhile.
+    /// Records the daemon's reply to the registration. Returns false if the program has removed the presenter before the reply.
     func registered(_ result: RegisterResult, on connection: MountConnection) -> Bool {
         let (isThere, isUnsaved): (Bool, Bool) = state.withLock { state in
             if case .removed = state.registrationState { return (false, false) }
@@ -167,13 +169,13 @@ final class Registration: Sendable {
             }
             return state.forgetTurns()
         }
-        // The programs for which the presenter relinquished the item have lost their accesses too. So the presenter may use the
-        // item again.
+        // The programs for which the presenter relinquished the item have lost their accesses together with the connection. So
+        // the presenter may use the item again.
         for reacquirer in reacquirers { queue.addOperation(reacquirer) }
     }
 
-    /// Tells the presenter after a new registration that its item has changed. The events between the two registrations are
-    /// unknown, so the presenter has to read the item again.
+    /// Tells the presenter that its item has changed. The events between the former and the new registration are unknown, so
+    /// the presenter has to read the item again.
     func deliverGap() {
         let (connection, path, isDirectory, isPackage) = state.withLock {
             state -> (MountConnection?, [UInt8], Bool, Bool) in
@@ -189,7 +191,7 @@ final class Registration: Sendable {
         deliver(.subitemDidChange) { $0.presentedSubitemDidChange(at: url) }
     }
 
-    /// Returns the present URL for a URL that the program used before the presenter was notified of a move.
+    /// Returns the new URL for a URL that the program used before the presenter was notified of a move.
     func current(_ url: URL) -> URL {
         Self.followed(url, state.withLock { $0.moves })
     }
@@ -227,7 +229,8 @@ extension Registration {
                 presenter.value.presentedItemDidMove(to: url)
             }
             state.withLock { state in
-                // If the item was moved to and fro, the same move may wait twice. So only the first equal move is removed.
+                // If the item was moved there and back, the same move can wait twice. So only the first of two equal moves is
+                // removed.
                 let told = state.moves.firstIndex { $0.from == former && $0.to == url }
                 if let told { state.moves.remove(at: told) }
             }
@@ -246,7 +249,7 @@ extension Registration {
         case .subitemDidAppear:
             deliver(.subitemDidAppear, orChange: true) { $0.presentedSubitemDidAppear(at: url) }
         case .subitemDidMove:
-            // If the new name is unknown, the presenter has to read the directory again.
+            // Without the new name, the presenter cannot follow the move, and has to read the directory again.
             guard let newPath = newSubitem?.bytes else { return receiveGap(on: connection) }
             let newURL = connection.url(newPath, isDirectory: false)
             deliver(.subitemDidMove, orChange: true) { $0.presentedSubitem(at: url, didMoveTo: newURL) }
@@ -254,7 +257,7 @@ extension Registration {
         }
     }
 
-    /// Tells the presenter that events were left out, so that it reads the directory again.
+    /// Tells the presenter that some events are missing, so that it reads the directory again.
     private func receiveGap(on connection: MountConnection) {
         let url = state.withLock { connection.url($0.path, isDirectory: true) }
         deliver(.subitemDidChange, orChange: true) { $0.presentedSubitemDidChange(at: url) }
@@ -263,7 +266,7 @@ extension Registration {
     /// Calls the presenter on its queue, unless it does not implement the message.
     ///
     /// If `orChange` is true and the item is a package, a presenter without this message gets
-    /// ``FilePresenter/presentedItemDidChange()`` instead.
+    /// ``FilePresenter/presentedItemDidChange()`` in its place.
     private func deliver(
         _ message: PresenterMessages, orChange: Bool = false,
         _ body: @escaping @Sendable (any FilePresenter) -> Void
@@ -278,7 +281,7 @@ extension Registration {
         let presenter = presenter
         queue.addOperation { [self] in
             Delivery.$current.withValue(delivery(of: message)) { body(presenter.value) }
-            // Only this delivery may have shown that the presenter does not implement the message.
+            // Possibly this delivery has shown that the presenter does not implement the message.
             guard fallsBack, state.withLock({ $0.missing.contains(message) }) else { return }
             Delivery.$current.withValue(delivery(of: .didChange)) { presenter.value.presentedItemDidChange() }
         }
@@ -333,14 +336,14 @@ extension Registration {
         }
     }
 
-    /// Stores the presenter's block and then answers the question. If the session ends right after the answer, the block is
+    /// Stores the presenter's block before it answers the question. If the session ends right after the answer, the block is
     /// already stored and is called.
     private func relinquish(
         _ asked: IncomingQuestion, _ turn: UInt64, _ reacquirer: (@Sendable () -> Void)?
     ) {
         guard asked.markRelinquished() else { return }
         let isOver = state.withLock { state in
-            // If the connection was lost meanwhile, the session has ended with it.
+            // If the connection was lost before the answer, the session ended with the connection.
             guard asked.isConnected, let count = state.relinquishing[turn] else { return true }
             state.relinquishing[turn] = count > 1 ? count - 1 : nil
             if state.endedTurns.contains(turn) {
@@ -354,12 +357,12 @@ extension Registration {
         if isOver, let reacquirer { queue.addOperation(reacquirer) }
     }
 
-    /// Ends an access session: calls the blocks that the presenter gave in this session. A session has one end, even if the
-    /// presenter relinquished the item several times in it.
+    /// Ends an access session: calls the blocks that the presenter passed in this session. A session has one end, even if the
+    /// presenter relinquished the item several times.
     private func reacquire(_ turn: UInt64) {
         let reacquirers = state.withLock { state in
-            // If a question of this session is still without an answer, the presenter may still relinquish the item. Then its
-            // block is called at once.
+            // The presenter can still answer a question of this session by relinquishing the item. If it does so, its block is
+            // called without waiting.
             if state.relinquishing[turn] != nil { state.endedTurns.insert(turn) }
             return state.reacquirers.removeValue(forKey: turn) ?? []
         }
