@@ -52,16 +52,16 @@ struct AccessControlList: Sendable {
             default: false
             }
         }
-        // If the user is in several groups of the list, one group with the right is enough. If none has the right, the user
-        // does not fall back to the rights of all others.
+        // If the user is in several groups of the list, one group with the right is enough. If the groups lack the right, the
+        // entry for all other users does not apply.
         guard matching.isEmpty else {
             return matching.contains { $0.permissions & mask & wanted != 0 }
         }
         return has(wanted, .other)
     }
 
-    /// The permissions that the list's mask leaves to named users, named groups and the owning group. A list without a mask
-    /// limits no entry.
+    /// The most permissions that named users, named groups and the owning group can have. A list without a mask limits none of
+    /// them.
     private var mask: UInt32 { entries.first { $0.tag == .mask }?.permissions ?? .max }
 
     private func has(_ wanted: UInt32, _ tag: Tag) -> Bool {

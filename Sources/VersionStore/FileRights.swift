@@ -23,7 +23,8 @@ package struct FileRights: Hashable, Sendable {
             accessControlList: accessControlList)
     }
 
-    /// The rights of a file without the permissions of its group, of all others and of its access control list.
+    /// The rights of a file, reduced to those of its owner: no permissions for its group, for others, or by an access control
+    /// list.
     init(ofOwnerAlone status: FileStatus) {
         self.init(
             user: status.user, group: status.group, mode: status.mode & ~0o077, accessControlList: nil)
@@ -80,10 +81,9 @@ extension FileRights {
 extension VersionRecord {
     /// Whether a user may read a version.
     ///
-    /// The user needs the rights that the document and the directories above it had when the version was preserved. The user
-    /// also needs the right to read the document now. `now` has the document's present rights; it is nil if the document is
-    /// gone. So a document that was closed to a user does not show its earlier contents to that user. A document that was
-    /// opened to the user later does not show its earlier contents either.
+    /// The user needs two rights: by the rights of the document and its directories when the version was preserved, and by the
+    /// rights of the document now. `now` is nil if the document is gone. If a document is closed to a user, its versions are
+    /// closed too. If a document is opened to a user later, its earlier versions stay closed.
     package func mayBeRead(by reader: Credentials, now: FileRights?) -> Bool {
         rights.mayRead(reader) && closed.allSatisfy { $0.maySearch(reader) } && (now?.mayRead(reader) ?? true)
     }

@@ -4,9 +4,9 @@ import Synchronization
 
 /// The latest copies of files that programs only append to (D125: the last of these copies stays).
 ///
-/// If several programs append to a log, the store would preserve the whole log once for each new line. Each copy begins with
-/// all bytes of the copy before it. So the store removes the earlier copy after a comparison of the bytes, and reads its
-/// contents from the later copy.
+/// If several programs append to a log, the store preserves the whole log once for each new line. Each copy begins with all
+/// bytes of the copy before it. After a comparison of the bytes, the store removes the earlier copy, and reads its contents
+/// from the later copy.
 struct GrownFiles: Sendable {
     struct Pair: Sendable {
         let former: VersionID
@@ -18,8 +18,8 @@ struct GrownFiles: Sendable {
         let inode: UInt64
     }
 
-    /// The most files that are remembered. If a file is forgotten, its earlier copy stays in the store, although a later copy
-    /// holds the same bytes.
+    /// The most files that are remembered. If a file is forgotten, its latest copy is never compared with the next copy, and
+    /// stays in the store.
     private static let most = 256
 
     private var last: [File: VersionRecord] = [:]
@@ -35,15 +35,16 @@ struct GrownFiles: Sendable {
             last[file] = entry
             return
         }
-        // Copies of one file that are made at the same time may be completed in another order than that of their IDs.
+        // Two copies of one file can be made at the same time. The copy with the lower ID is not always completed before the
+        // other copy.
         let (former, later) = known.id < entry.id ? (known, entry) : (entry, known)
         last[file] = later
-        // If the path or the rights differ, some users may read the earlier copy, but not the later copy. So both copies stay.
+        // If the path or the rights differ, some users can read the earlier copy, but not the later copy. So both copies stay.
         guard former.path == later.path, former.rights == later.rights else { return }
         pairs.append(Pair(former: former.id, later: later.id))
     }
 
-    /// Returns the pairs of an earlier and a later copy that were not compared yet, and forgets them.
+    /// Returns the pairs of an earlier and a later copy that were not compared yet, and removes them from the list.
     mutating func takePairs() -> [Pair] {
         defer { pairs = [] }
         return pairs
@@ -51,13 +52,13 @@ struct GrownFiles: Sendable {
 }
 
 extension VersionFiles {
-    /// Preserves a file that programs only append to. The caller calls ``letGoOfGrown(limit:)`` afterwards, which removes
-    /// earlier copies of the file.
+    /// Preserves a file that programs only append to. To remove earlier copies of the file, the caller must call
+    /// ``letGoOfGrown(limit:)`` later.
     func copyGrown(
         _ file: borrowing OwnedDescriptor, _ request: PreservationRequest, limit: Int
     ) throws(StoreError) -> VersionID {
         let entry = try copied(file, request, limit: limit)
-        // A copy that shares its blocks with the document takes no room, so its removal would free nothing.
+        // A copy by reflink shares its blocks with the document, so its removal would free no room.
         if entry.method != .reflink { withState { $0.grown.insert(entry) } }
         return entry.id
     }
@@ -71,7 +72,7 @@ extension VersionFiles {
                 try drop(former, LogLine(dropping: former, heldBy: pair.later, size: size, at: clock()))
                 return former
             } catch {
-                // Another thread may have removed one of the two copies.
+                // Another thread has possibly removed one of the two copies. That is no error.
                 if error != .noSuchEntry {
                     report("kept/\(former) was not removed, though kept/\(pair.later) holds it (\(error))")
                 }
@@ -87,8 +88,8 @@ extension VersionFiles {
         return try sizeHeld(of: former, by: id, limit: .max) == Int(size)
     }
 
-    /// Returns the size of the version `former` if the version `later` begins with all of its bytes. Returns nil if it does
-    /// not, or if `former` is larger than `limit`.
+    /// Returns the size of the version `former`, if the version `later` begins with all of its bytes. Otherwise, or if `former`
+    /// is larger than `limit`, returns nil.
     private func sizeHeld(of former: VersionID, by later: VersionID, limit: Int) throws(StoreError) -> Int? {
         var end: Int?
         let former = try open(former)
@@ -109,8 +110,8 @@ extension VersionFiles {
         }
     }
 
-    /// Opens the file that holds the contents of a copy. If the copy was dropped because a later copy begins with its bytes,
-    /// the file of the later copy is opened. `end` then becomes the offset in that file at which the dropped copy ends.
+    /// Opens the file that holds the contents of a copy. If the copy was dropped, the file of a later copy that begins with its
+    /// bytes is opened. `end` is then set to the offset in that file at which the dropped copy ends.
     private func openHolder(of id: VersionID, end: inout Int?) throws(StoreError) -> OwnedDescriptor {
         var holder = id
         while true {

@@ -6,16 +6,17 @@ package enum StoreError: Error, Hashable, Sendable {
     /// The daemon has no right to link or read the file, or to write in the root of the source.
     case noRight
     case noSpace
-    /// The versions of the file's owner take all the bytes that one owner's versions may take. None of them may be evicted yet.
+    /// The versions of the file's owner take all the bytes that one owner's versions may take, and no version can be evicted
+    /// yet.
     case overLimit(Int)
-    /// The file is larger than the largest copy that the store makes, and the file system cannot share its blocks.
+    /// The file is larger than the largest copy that the store makes, and the file system cannot share the file's blocks.
     case tooLarge(limit: Int)
     case readOnly
     /// The item is no regular file. A directory, link, pipe, socket or device has no contents that can be preserved.
     case notAFile
     /// No version in the store has the given ID.
     case noSuchEntry
-    /// There is a `.truce` that is not a store of this daemon. The text tells users the reason.
+    /// The source has a `.truce` that is not a store of this daemon. The text gives the reason for users.
     case foreign(String)
     /// Another daemon has locked the store.
     case inUse

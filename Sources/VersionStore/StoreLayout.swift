@@ -24,19 +24,19 @@ package struct StoreLayout: ~Copyable {
     private static let kept = "kept"
     private static let markerText = Array("truce store 1\n".utf8)
 
-    /// Takes the exclusive lock of a file; returns false if another process has the lock.
+    /// Takes the exclusive lock of a file. Returns false if another process has the lock.
     package typealias LockTaking = (borrowing OwnedDescriptor) throws(Errno) -> Bool
 
-    /// The directory `.truce/store`, or `.truce` while a store of an earlier release is not moved.
+    /// The directory `.truce/store`. For a store of an earlier release that is not moved yet, the directory `.truce`.
     let home: StoreDirectory
     let kept: StoreDirectory
     let log: OwnedDescriptor
     let isReadOnly: Bool
-    /// Whether the store did not exist before this opening created it.
+    /// Whether this opening has created the store.
     let isNew: Bool
 
-    /// Opens the store in the root of a source, and creates the store if it is missing. After an error, a store that was just
-    /// created is removed.
+    /// Opens the store in the root of a source, and creates the store if it is missing. If this fails after the creation, the
+    /// new store is removed again.
     static func open(
         in root: borrowing OwnedDescriptor, takingLockBy takeLock: LockTaking, log: (String) -> Void
     ) throws(StoreError) -> StoreLayout {
@@ -54,7 +54,8 @@ package struct StoreLayout: ~Copyable {
         do throws(Errno) {
             let home = try StoreDirectory.open(Self.home, in: root)
             let store = try home.subdirectory(inner)
-            // `kept` is removed first. If it has files, its removal fails, and the rest of the store stays.
+            // `kept` is removed before the other files. If `kept` contains files, its removal fails, and the rest of the store
+            // stays.
             try remove(kept, from: store, isDirectory: true)
             for name in [Self.log, newLog, marker, newMarker] { try remove(name, from: store) }
             try remove(inner, from: home, isDirectory: true)
@@ -67,7 +68,7 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Removes a file or directory from a directory; does nothing if it does not exist.
+    /// Removes a file or directory from a directory. Does nothing if the directory has no such name.
     private static func remove(
         _ name: String, from directory: borrowing StoreDirectory, isDirectory: Bool = false
     ) throws(Errno) {
@@ -97,7 +98,7 @@ package struct StoreLayout: ~Copyable {
     }
 
     /// Opens the directory `kept`, creates the files for users in `.truce`, and returns the layout. `place` is the directory
-    /// that contains `kept`. It is `store`, unless a store of an earlier release is not moved yet.
+    /// that contains `kept`. This is `store`, or `.truce` if a store of an earlier release is not moved yet.
     private static func furnished(
         _ home: borrowing StoreDirectory, _ store: consuming StoreDirectory,
         _ place: consuming StoreDirectory, _ log: consuming OwnedDescriptor, isReadOnly: Bool, isNew: Bool,
@@ -114,7 +115,7 @@ package struct StoreLayout: ~Copyable {
         return StoreLayout(home: store, kept: kept, log: log, isReadOnly: isReadOnly, isNew: isNew)
     }
 
-    /// Checks `.truce` and opens its directory `store`, which contains the marker or will contain it.
+    /// Opens the directory `store` of `.truce`, and checks `.truce` before that. The marker is in `store`, or is written later.
     private static func openStore(
         in home: borrowing StoreDirectory, _ names: [String]
     ) throws(StoreError) -> StoreDirectory {
@@ -128,9 +129,10 @@ package struct StoreLayout: ~Copyable {
 
     /// Opens a store of an earlier release, which has all its files in `.truce` itself, and moves them into `store`.
     ///
-    /// The marker is moved last. While the marker is in `.truce`, a kill may have left other files in `.truce` or in `store`.
-    /// No other daemon moves files at the same time, because this daemon holds the lock of the log. If a move fails, for
-    /// example on a full disk, the files stay in use where they are. The next opening tries the move again.
+    /// The marker is moved last. As long as the marker is in `.truce`, the other files can be in `.truce` or in `store`,
+    /// because a kill can interrupt the move. No other daemon moves files at the same time, because this daemon holds the lock
+    /// of the log. If a move fails, for example on a full disk, the files stay in use where they are. The next opening of the
+    /// store tries the move again.
     private static func openEarlier(
         _ home: borrowing StoreDirectory, _ names: [String], _ takeLock: LockTaking,
         _ report: (String) -> Void
@@ -154,7 +156,8 @@ package struct StoreLayout: ~Copyable {
             isNew: false, report)
     }
 
-    /// Returns the directory that contains `name` in a store of an earlier release, of which some files may be moved already.
+    /// Returns the directory that now contains `name`, in a store of an earlier release with files that are possibly moved
+    /// already.
     private static func place(
         of name: String, in home: borrowing StoreDirectory
     ) throws(StoreError) -> StoreDirectory {
@@ -165,8 +168,8 @@ package struct StoreLayout: ~Copyable {
 
     /// Moves the files of an earlier release's store from `.truce` into `store`.
     ///
-    /// Earlier releases refuse a `.truce` with mode 0755. So `.truce` gets this mode before the first file is moved, and has it
-    /// while any file is moved.
+    /// An earlier release refuses a `.truce` with mode 0755. So `.truce` gets this mode before the first file is moved. An
+    /// earlier release then cannot use a store that is only partly moved.
     private static func move(from home: borrowing StoreDirectory) throws(StoreError) {
         let store = try subdirectory(inner, of: home)
         try check(store, hasMode: [0o700])
@@ -199,8 +202,8 @@ package struct StoreLayout: ~Copyable {
 
     /// Moves the directory `kept` into `store`.
     ///
-    /// If an earlier release preserved files after a move, both places have a `kept` with files. The files are then moved one
-    /// by one; no two have the same ID.
+    /// If an earlier release preserved files after a move, `.truce` and `store` each have a `kept` with files. The files are
+    /// then moved one by one. No two of them have the same ID.
     private static func moveKept(
         from home: borrowing StoreDirectory, to store: borrowing StoreDirectory
     ) throws(Errno) {
@@ -212,10 +215,10 @@ package struct StoreLayout: ~Copyable {
         try home.remove(kept, isDirectory: true)
     }
 
-    /// If there is a log in `.truce` and a log in `store`, appends the lines of the first to the second, and removes the first.
+    /// If `.truce` and `store` each have a log, appends the lines of the first log to the second, and removes the first.
     ///
-    /// There are two logs if an earlier release used the store after the move. A daemon that did not find the log during the
-    /// move may also have made one.
+    /// There are two logs if an earlier release used the store after the move. A daemon that looked for the log during the
+    /// move, and did not find it, can also have made one.
     private static func joinLogs(
         of home: borrowing StoreDirectory, _ takeLock: LockTaking
     ) throws(StoreError) {
@@ -263,8 +266,8 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Checks a `.truce` without a marker. A daemon may have been killed while it created the store. Then `.truce` contains
-    /// only `store` and the files for users, such as `README`.
+    /// Checks a `.truce` without a marker. If a daemon was killed while it created the store, `.truce` contains only `store`
+    /// and the files for users, such as `README`.
     private static func checkBeginning(
         of home: borrowing StoreDirectory, _ names: [String]
     ) throws(StoreError) {
@@ -281,7 +284,7 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Creates the files for users in `.truce`, such as `README`, and lets all users enter `.truce`. If this fails, the store
+    /// Creates the files for users in `.truce`, such as `README`, and lets all users enter `.truce`. After a failure the store
     /// still works, but programs of other users such as git report errors.
     private static func furnish(_ home: borrowing StoreDirectory, _ report: (String) -> Void) {
         do throws(Errno) {
@@ -303,7 +306,7 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Opens the log for reading only, and takes its lock. `VersionLog.append` opens the log for writing by itself.
+    /// Opens the log for reading, and takes its lock. For each write, `VersionLog.append` opens the log again for writing.
     private static func openLog(
         in home: borrowing StoreDirectory, mayMake: Bool, isReadOnly: inout Bool, _ takeLock: LockTaking
     ) throws(StoreError) -> OwnedDescriptor {
@@ -311,7 +314,7 @@ package struct StoreLayout: ~Copyable {
         let log = try withStoreErrors { () throws(Errno) in try home.open(Self.log) }
         do throws(Errno) {
             guard try takeLock(log) else { throw Errno.busy }
-            // Another daemon may have held the lock until now, and may have removed or moved the store. Then this descriptor is
+            // Another daemon possibly held the lock until now, and removed or moved the store. In this case the opened file is
             // not the log any more.
             let there = try home.path(of: Self.log).status()
             guard try log.status().inode == there.inode else { throw Errno.busy }
@@ -338,7 +341,7 @@ package struct StoreLayout: ~Copyable {
             _ = try home.openAppending(Self.log, mayMake: mayMake)
             return true
         } catch .noEntry {
-            // Another daemon has just moved the log, so it uses the store.
+            // Another daemon has moved the log just now, so that daemon uses the store.
             throw .inUse
         } catch {
             guard error == .readOnly else { throw StoreError(error) }
@@ -353,7 +356,7 @@ package struct StoreLayout: ~Copyable {
             return try openHome(in: root)
         } catch .io(.noEntry) {
             isNew = try withStoreErrors { () throws(Errno) in try StoreDirectory.make(home, in: root) }
-            // The root may be an `O_PATH` descriptor, on which fsync(2) fails. So the root is opened again.
+            // The root can be an `O_PATH` descriptor, on which fsync(2) fails. So the root is opened for reading.
             try withStoreErrors { () throws(Errno) in try StoreDirectory.open(".", in: root).synchronize() }
             return try openHome(in: root)
         }
@@ -385,8 +388,8 @@ package struct StoreLayout: ~Copyable {
 
     /// Checks that a directory has the marker of a Truce store.
     ///
-    /// An empty directory is accepted and gets the marker: a daemon that was killed before it wrote the marker leaves an empty
-    /// directory.
+    /// An empty directory gets the marker and is accepted. A daemon that was killed before it wrote the marker can have left
+    /// the directory empty.
     private static func checkMarker(_ home: borrowing StoreDirectory) throws(StoreError) {
         let names = try withStoreErrors { () throws(Errno) in try home.names() }
         if names.contains(marker) {
@@ -418,7 +421,7 @@ package struct StoreLayout: ~Copyable {
 private struct NoticeFile {
     let name: String
     let text: String
-    /// The text that earlier releases wrote. A store of an earlier release may still have the file with this text.
+    /// The text that earlier releases wrote into the file. A store of an earlier release can still have this text.
     var formerText: String?
     var newName: String { name + ".new" }
     var texts: [String] { [text, formerText].compactMap(\.self) }

@@ -4,21 +4,23 @@ import Synchronization
 
 /// The files and the log of an open store: preserved contents in `kept/`, and one line in the log for each version.
 ///
-/// The order of the steps survives a kill. Preserving writes the contents first, under a name that marks them as incomplete,
-/// and then the log line. Dropping writes the line first and then removes the file. So if a file has no line, its preservation
-/// was interrupted. If a file has a `dropped` line, its removal was interrupted. `recover` finishes both.
+/// The daemon can be killed between any two steps, and `recover` then completes the work:
+/// - To preserve a file, its contents are written under a name that marks them as incomplete, and then the log line. A file
+///   without a line shows that the preservation was interrupted.
+/// - To drop a version, the `dropped` line is written, and then the file is removed. A file with a `dropped` line shows that
+///   the removal was interrupted.
 ///
 /// A link gives a file a second name in the store, and preserves the file even if the disk has no room for the line. The line
 /// is then *pending*: it counts as written, and is written after the next line that can be written.
 final class VersionFiles: Sendable {
     struct State: ~Copyable, Sendable {
         var log: VersionLog
-        /// The number of lines in the log. Lines that failed to be written are not counted.
+        /// The number of lines in the log, without lines that could not be written.
         var lines = 0
         /// The number of lines in the log when the log was last rewritten.
         var linesCompacted = 0
         var lastID: VersionID?
-        /// Log lines of existing files that could not be written yet, for example on a full disk.
+        /// Log lines that could not be written yet, for example on a full disk. The files of these versions exist.
         var pendingLines: [LogLine] = []
         var grown = GrownFiles()
         var recent = RecentCopies()
@@ -29,10 +31,10 @@ final class VersionFiles: Sendable {
         var logName = LogName.onDisk
     }
 
-    /// Whether the directory entry of the log is known to be on the disk.
+    /// Whether the log's name is known to be on the disk, in its directory.
     enum LogName {
         case onDisk
-        /// The log was rewritten and renamed, but the directory could not be brought to the disk.
+        /// The log was rewritten and renamed, but the directory could not be brought to the disk yet.
         case pending
     }
 
@@ -44,15 +46,15 @@ final class VersionFiles: Sendable {
 
     /// The end of a file's name while its contents are being copied into the store.
     static let incomplete = ".copying"
-    /// The most pending lines, so that they do not fill the memory while a disk stays full. A file without a line is preserved
-    /// too: the next opening of the store finds the file, but not its path.
+    /// The most pending lines. They are limited, because they fill the memory while the disk stays full. A file without a line
+    /// stays preserved: the next opening of the store finds the file, but not its path.
     private static let mostOwed = 4096
 
     let home: StoreDirectory
     let directory: StoreDirectory
     private let state: Mutex<State>
     let isReadOnly: Bool
-    /// Whether the store did not exist before this object opened it.
+    /// Whether the store did not exist until this object created it.
     let isNew: Bool
     let limits: StoreLimits
     let clock: @Sendable () -> Int64
@@ -60,7 +62,7 @@ final class VersionFiles: Sendable {
     let report: @Sendable (String) -> Void
     let synchronize: Synchronisation
     let writers: LinkWriters
-    /// The log is rewritten only if it has at least this many lines or `leastCompactedBytes` bytes.
+    /// The number of lines from which the log is rewritten. A shorter log is rewritten only if it has `leastCompactedBytes`.
     let leastCompactedLines: Int
     let leastCompactedBytes: Int
 
@@ -86,16 +88,16 @@ final class VersionFiles: Sendable {
         self.writers = writers
     }
 
-    /// Runs a closure that reads or changes the store's state, while the store's lock is held.
+    /// Runs a closure that reads or changes the store's state. The store's lock is held during the call.
     func withState<Result: ~Copyable, Failure: Error>(
         _ body: (inout State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         try state.withLock { (state) throws(Failure) in try body(&state) }
     }
 
-    /// Preserves a file: gives it a second name in the store.
+    /// Preserves a file by giving it a second name in the store.
     ///
-    /// If there is no room for the version, the second name is removed again and an error is thrown. Later failures are only
+    /// If there is no room for the version, the second name is removed and an error is thrown. Failures after that are only
     /// reported, because the caller then removes the file's first name in any case.
     func link(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) throws(StoreError)
         -> VersionID
@@ -105,7 +107,8 @@ final class VersionFiles: Sendable {
         try withStoreErrors { () throws(Errno) in try directory.link(file, as: id.description) }
         let reservation: Reservation
         do throws(StoreError) {
-            // The second name takes no blocks. But the blocks of the file are not freed when its first name is removed.
+            // The second name takes no blocks. But without the version, the removal of the first name would free the blocks of
+            // the file. So the version is charged for them.
             reservation = try reserve(
                 Self.room(taken: contents.status), for: charge(contents.rights, request),
                 sharing: QuotaLedger.StoredFile(contents.status))
@@ -130,8 +133,8 @@ final class VersionFiles: Sendable {
     ) throws(StoreError) -> VersionID {
         if let id = recentVersion(file, request) { return id }
         let entry = try copied(file, request, limit: limit)
-        // Copies of files that programs only append to are not remembered here. Such a copy is dropped when a later copy begins
-        // with its bytes.
+        // Copies of files that programs only append to are not remembered here, because such a copy is dropped soon: a later
+        // copy begins with its bytes.
         state.withLock { $0.recent.insert(entry) }
         return entry.id
     }
@@ -142,8 +145,8 @@ final class VersionFiles: Sendable {
         try finish(beginCopying(file, request, .oldVersions, limit: limit), request)
     }
 
-    /// Begins a copy, which has a name that ends with ``incomplete`` until all its bytes are on the disk. If the store already
-    /// has an equal copy of the same owner, that copy gets a second name instead.
+    /// Begins a copy. The copy has a name that ends with ``incomplete`` until all its bytes are on the disk. If the store
+    /// already has an equal copy of the same owner, the new name is a second name of that copy.
     private func beginCopying(
         _ file: borrowing OwnedDescriptor, _ request: PreservationRequest,
         _ evictionRule: QuotaCharge.EvictionRule, limit: Int
@@ -193,8 +196,8 @@ final class VersionFiles: Sendable {
         return entry
     }
 
-    /// Copies a file without waiting for the disk. If the daemon is killed before the copy is recorded, the copy has no log
-    /// line. The next opening of the store adds the line.
+    /// Copies a file without waiting for the disk. If the daemon is killed before the copy is recorded, the log has no line for
+    /// the copy. The next opening of the store adds the line.
     func copyWithoutSync(
         _ file: borrowing OwnedDescriptor, _ request: PreservationRequest, _ need: CopyNeed, limit: Int
     ) throws(StoreError) -> UnfinishedCopy {
@@ -211,10 +214,10 @@ final class VersionFiles: Sendable {
         return copy
     }
 
-    /// Records a copy as a version when the program's step that destroys the contents is taken.
+    /// Records a copy as a version, when a program's step destroys the contents.
     ///
-    /// The copy stays even if its log line cannot be written. Other steps then do not use it as their version. If a user other
-    /// than the owner or root caused the copy, the version stays charged to the part of the room for such users.
+    /// If the log line cannot be written, the copy stays, but other steps do not rely on it. If a stranger caused the copy, the
+    /// version counts for the part of the room that strangers may use. A stranger is a user other than the owner and root.
     func record(_ copy: consuming UnfinishedCopy, _ request: PreservationRequest) -> VersionID {
         var reliance = QuotaLedger.Reliance.one
         do throws(Errno) {
@@ -238,7 +241,7 @@ final class VersionFiles: Sendable {
         do throws(Errno) { return try file.status() } catch { return nil }
     }
 
-    /// Replaces the second name of a file in the store by a copy of the file's present contents.
+    /// Replaces a link in the store by a copy of the file's contents at this time.
     func detach(_ id: VersionID, limit: Int) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
         let source = try open(id)
@@ -262,16 +265,16 @@ final class VersionFiles: Sendable {
         try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
     }
 
-    /// Gives the owner, mode and access control list of a linked file to the copy that replaces the link.
+    /// Gives the copy that replaces a link the owner, mode and access control list of the linked file.
     private func takeRights(_ copy: borrowing OwnedDescriptor, _ contents: Contents, as id: VersionID) {
         do throws(Errno) {
-            // If the owner cannot be set, the copy belongs to the daemon's user, and only root and that user can open it.
+            // If the owner cannot be set, the copy belongs to the daemon's user. Only root and that user can then open it.
             try copy.changeOwner(user: contents.status.user, group: contents.status.group)
             try copy.changeMode(to: contents.status.mode & 0o666)
             guard let list = contents.rights.accessControlList else { return }
             try copy.setAccessControlList(list)
         } catch {
-            // If the owner or the mode could not be set, the copy still has mode 0600.
+            // The owner or the mode could not be set, so the copy still has mode 0600.
             report("kept/\(id) is open to its owner only (\(error))")
         }
     }
@@ -287,14 +290,14 @@ final class VersionFiles: Sendable {
 
     func drop(_ id: VersionID, _ line: LogLine) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
-        // A pending line was never in the log, so the log needs no `dropped` line for this version. The disk has no room for a
-        // `dropped` line either.
+        // The log never contained the line of this version, because the line is pending. So no `dropped` line is needed, and
+        // the disk has no room for it.
         let isOwed = state.withLock { state in state.pendingLines.contains { $0.id == id.description } }
         if !isOwed { try append(line) }
         try remove(id.description)
         state.withLock { $0.ledger.remove(id) }
-        // The pending line may have been written meanwhile. Then the next opening of the store finds a line without a file, and
-        // reports it.
+        // If the pending line was written during the removal, the log has a line without a file. The next opening of the store
+        // reports this.
         if isOwed { forgetPendingLine(id) }
         compactLogIfLong()
     }
@@ -318,14 +321,13 @@ extension VersionFiles {
         }
     }
 
-    /// The method and the reserved room of a copy that is being made.
+    /// The method and the reserved room of a copy that is not finished.
     private struct Making {
         var method = PreservationMethod.copy
         var reservation: Reservation?
     }
 
-    /// Copies a file into the store under `name`. The copy belongs to the owner of the file, and its room is charged to that
-    /// owner.
+    /// Copies a file into the store under `name`. The copy gets the owner of the file, and this owner is charged for it.
     private func fill(
         _ name: String, from source: borrowing OwnedDescriptor, of contents: Contents,
         for charge: QuotaCharge,
@@ -333,8 +335,8 @@ extension VersionFiles {
     ) throws(StoreError) -> OwnedDescriptor {
         let isCopyable = Int(clamping: contents.status.size) <= limit
         do throws(StoreError) {
-            // Whether the file system can share the blocks is not known yet. A file above the copy limit can only be shared,
-            // which takes hardly any room.
+            // It is not known yet whether the file system can share the blocks. A file above the copy limit can only be
+            // preserved by sharing, which takes hardly any room.
             let room = isCopyable ? Self.room(neededFor: contents.status) : QuotaLedger.leastRoom
             return try evictingIfFull(room, for: charge) { () throws(StoreError) in
                 let target = try withStoreErrors { () throws(Errno) in try directory.create(name) }
@@ -353,22 +355,21 @@ extension VersionFiles {
         }
     }
 
-    /// Gives a new copy to the owner of the original file, so that the bytes written to the copy count for the owner's disk
-    /// quota.
+    /// Gives a new copy to the owner of the original file. The bytes of the copy then count for the owner's disk quota.
     private func give(_ file: borrowing OwnedDescriptor, to status: FileStatus) throws(StoreError) {
         guard OwnProcess.user == 0, status.user != 0 || status.group != 0 else { return }
         do throws(Errno) {
             try file.changeOwner(user: status.user, group: status.group)
         } catch {
-            // A file system that has no owners has no quotas either.
+            // These errors come from a file system without owners. Such a file system has no quotas.
             guard [.notPermitted, .invalid, .unsupported].contains(error) else { throw StoreError(error) }
         }
     }
 
     /// Fills a copy, by sharing the blocks of `source` or by copying its bytes.
     ///
-    /// No version is evicted before it is clear that the contents can be preserved (D210): they are shared, or short enough to
-    /// be copied.
+    /// Room is reserved only when the contents can certainly be preserved, because the reservation can evict versions (D210:
+    /// useless removals are avoided).
     private func fill(
         _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, for charge: QuotaCharge,
         limit: Int, _ making: inout Making
@@ -388,7 +389,7 @@ extension VersionFiles {
             making.reservation = try reserve(room, for: charge)
         }
         if isShared { return }
-        // One byte more than the limit is copied. That byte shows that the file has grown beyond the limit meanwhile.
+        // One byte more than the limit is copied. If that byte exists, the file has grown beyond the limit during the copying.
         let copied = try withStoreErrors { () throws(Errno) in
             try ThreadIdentity.withQuota(of: writer.user, group: writer.group) { () throws(Errno) in
                 try source.copyContents(to: target, limit: limit + 1)
@@ -397,7 +398,7 @@ extension VersionFiles {
         guard copied <= limit else { throw .tooLarge(limit: limit) }
     }
 
-    /// Brings the name of a complete copy to the disk, then appends its log line.
+    /// Brings the name of a complete copy to the disk, and then appends its log line.
     private func record(_ entry: VersionRecord) throws(StoreError) {
         do throws(StoreError) {
             try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
@@ -427,8 +428,8 @@ extension VersionFiles {
         }
     }
 
-    /// Appends the log line of a file that exists and stays. If this fails, the line becomes a pending line. Returns whether
-    /// the line is written.
+    /// Appends the log line of a file that exists and stays. If this fails, the line becomes pending. Returns whether the line
+    /// is written.
     @discardableResult
     func appendOrQueue(_ line: LogLine, owner: QuotaOwner = .root) -> Bool {
         do throws(StoreError) {
@@ -460,7 +461,7 @@ extension VersionFiles {
 
     /// Removes a file of the store after a failure, or a copy that is not needed.
     ///
-    /// If the file cannot be removed, the next opening of the store finds the file and handles it.
+    /// If the file cannot be removed, the next opening of the store finds it.
     private func undo(_ name: String) {
         do throws(Errno) {
             try directory.remove(name)
@@ -471,19 +472,22 @@ extension VersionFiles {
 }
 
 extension VersionFiles.State {
-    /// Brings the directory entry of a rewritten log to the disk. Only then are lines in that log sure to survive a power cut.
+    /// Brings the directory entry of a rewritten log to the disk. Until this succeeds, a power cut can lose the lines of that
+    /// log.
     ///
-    /// A failure was already reported when the log was rewritten. This is tried again before each new line.
+    /// A failure was already reported when the log was rewritten. This method is called before each new line, until it
+    /// succeeds.
     mutating func nameLog(in home: borrowing StoreDirectory, by synchronize: Synchronisation) {
         guard logName == .pending else { return }
         do throws(Errno) { try home.synchronize(by: synchronize) } catch { return }
         logName = .onDisk
     }
 
-    /// Writes the pending lines, until a write fails or all lines are written.
+    /// Writes the pending lines one after the other, until all are written or a write fails.
     mutating func writePendingLines() {
         while let line = pendingLines.first {
-            // The failure was reported when the line became pending. The next call tries to write the line again.
+            // The failure was already reported when the line became pending. The next call of this method tries again to write
+            // the line.
             do throws(Errno) { try log.append(line.bytes()) } catch { return }
             lines += 1
             pendingLines.removeFirst()
@@ -507,22 +511,22 @@ extension QuotaLedger.StoredFile {
     init(_ status: FileStatus) { self.init(device: status.device, inode: status.inode) }
 }
 
-/// Whether a copy will certainly be recorded as a version.
+/// Whether a copy is certain to be recorded as a version.
 package enum CopyNeed: Sendable {
     case certain
-    /// The copy may be discarded later, so no version is evicted to make room for it.
+    /// The copy is possibly discarded later, so no version is evicted to make room for it.
     case possible
 }
 
-/// A copy in the store that is not recorded as a version yet. Its bytes may not be on the disk yet.
+/// A copy in the store that is not recorded as a version yet. Its bytes are possibly not on the disk yet.
 package struct UnfinishedCopy: ~Copyable, Sendable {
     let id: VersionID
     let time: Int64
     let contents: VersionFiles.Contents
-    /// The user that caused the copy; nil if that was the daemon.
+    /// The user that caused the copy; nil if the daemon itself caused it.
     let user: UInt32?
     let method: PreservationMethod
-    /// The room that is reserved for the copy until the copy is charged to its owner as a version.
+    /// The room that is reserved for the copy, until the owner is charged for the version.
     let reservation: Reservation?
     let file: OwnedDescriptor
 }

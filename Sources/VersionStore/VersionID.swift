@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The ID of a version: sixteen hexadecimal digits. The ID of a later version is greater.
+/// The ID of a version: sixteen hexadecimal digits. A later version has a greater ID.
 ///
 /// The first twelve digits are the milliseconds since 1970. The last four count the versions of one millisecond. The ID is also
-/// the name of the version's file in the store, so text of any other form is not accepted.
+/// the name of the version's file in the store, so no other form is accepted.
 package struct VersionID: Hashable, Comparable, Sendable, CustomStringConvertible {
     private let rawValue: UInt64
     package static let length = 16
 
     init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// Reads an ID from user input or from a field of the log. Returns nil if the text is not exactly sixteen lower-case
-    /// hexadecimal digits.
+    /// Makes an ID from text of a user or of the log. Returns nil if the text is not exactly sixteen lower-case hexadecimal
+    /// digits.
     package init?(_ text: String) {
         let digits = Array("0123456789abcdef".utf8)
         guard text.utf8.count == Self.length, text.utf8.allSatisfy(digits.contains),
@@ -29,13 +29,13 @@ package struct VersionID: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     /// The time at which the ID was made, in nanoseconds since 1970, with the precision of a millisecond.
     var nanoseconds: Int64 {
-        // The value is bounded, because any file in the store may have a name of this form. Its time may be too large for
-        // `Int64`.
+        // The value is bounded, because any file in the store can have a name of this form. The time in such a name can be too
+        // large for `Int64`.
         Int64(min(rawValue >> 16, UInt64(Int64.max) / 1_000_000)) * 1_000_000
     }
 
-    /// Returns the first ID of the given time, or the ID after `last` if that ID is greater. So IDs stay unique and in order
-    /// when the clock stops or is set back.
+    /// Returns the first ID of the given time. If that ID is not greater than `last`, returns the ID after `last`. So IDs stay
+    /// unique and in order even if the clock is set back.
     static func next(after last: VersionID?, at nanoseconds: Int64) -> VersionID {
         let now = (UInt64(max(nanoseconds, 0)) / 1_000_000) << 16
         guard let last, last.rawValue >= now else { return VersionID(rawValue: now) }

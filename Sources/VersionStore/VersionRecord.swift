@@ -2,8 +2,8 @@
 
 /// The reason why a file was preserved.
 ///
-/// This is not an enum, because a later release may write causes into the log that this release does not know. Log lines with
-/// unknown causes are still valid.
+/// This is not an enum, because a later release can write causes into the log that this release does not have. Log lines with
+/// such causes are still valid.
 package struct PreservationCause: RawRepresentable, Hashable, Sendable {
     package let rawValue: String
     package init(rawValue: String) { self.rawValue = rawValue }
@@ -14,22 +14,22 @@ package struct PreservationCause: RawRepresentable, Hashable, Sendable {
     package static let forfeit = PreservationCause(rawValue: "forfeit")
     /// A program's step destroyed the contents although a presenter refused.
     package static let refusal = PreservationCause(rawValue: "refusal")
-    /// A suspended writer may overwrite the contents, because it may go on writing to the file.
+    /// The contents are in a file that a suspended writer has open, and the writer can still overwrite them.
     package static let suspendedWriter = PreservationCause(rawValue: "suspended-writer")
-    /// The file was found in the store without a log line. The daemon was killed after it preserved the file and before it
+    /// The file was found in the store without a log line: the daemon was killed after it preserved the file and before it
     /// wrote the line.
     package static let recovered = PreservationCause(rawValue: "recovered")
     /// A program wrote to a file that another program had replaced or deleted.
     package static let orphan = PreservationCause(rawValue: "orphan")
     /// A program's step destroyed the contents although a presenter refused or did not answer.
     package static let presenter = PreservationCause(rawValue: "presenter")
-    /// A user restores a version, which replaces the present contents.
+    /// A user restores a version, which replaces the contents that the document had until then.
     package static let restoring = PreservationCause(rawValue: "restoring")
-    /// Two programs have changed the same contents. No code uses this yet; it is for a later release.
+    /// Two programs have changed the same contents. No code of this release uses this cause.
     package static let conflict = PreservationCause(rawValue: "conflict")
 
-    /// Whether two programs disagreed about the contents, so that neither program knows the contents of the other. Versions
-    /// with such a cause are evicted last.
+    /// Whether two programs disagreed about the contents. One program then possibly never saw the contents of the other.
+    /// Versions with such a cause are evicted last.
     var isConflict: Bool { [.orphan, .presenter, .forfeit, .refusal, .conflict].contains(self) }
 }
 
@@ -46,7 +46,7 @@ package struct PreservationRequest: Sendable {
         (self.path, self.cause, self.closed, self.user) = (path, cause, closed, user)
     }
 
-    /// Returns the same request, caused by another user.
+    /// Returns the same request, but caused by the user `user`.
     func by(_ user: UInt32?) -> PreservationRequest {
         PreservationRequest(path: path, cause: cause, closed: closed, user: user)
     }
@@ -60,16 +60,16 @@ package struct PreservationRequest: Sendable {
 package enum PreservationMethod: String, Hashable, Sendable {
     /// The document's own file got a second name in the store.
     case link
-    /// A new file that shared all its blocks with the document when it was made.
+    /// A new file that shared all its blocks with the document when the version was made.
     case reflink
     case copy
-    /// An equal copy that was already in the store got a second name.
+    /// An equal copy was already in the store, and got a second name.
     case shared
     /// The method is not known, because the version was found without a log line.
     case unknown
 }
 
-/// The description of one version, as the log has it.
+/// The description of one version, as it is in the log.
 package struct VersionRecord: Hashable, Sendable {
     package let id: VersionID
     /// The path of the document, from the root of the source; empty if the path was lost.
@@ -109,7 +109,8 @@ package struct VersionRecord: Hashable, Sendable {
 /// The file in the store that holds the contents of a version.
 package struct VersionLocation: Sendable {
     package let entry: VersionRecord
-    /// The version that the file is named after: the version itself, or a later version that begins with all of its contents.
+    /// The ID that is the name of the file: the version's own ID, or the ID of a later version that begins with all of its
+    /// contents.
     package let holder: VersionID
     /// The offset in the file at which the contents of the version end; nil if they end at the end of the file.
     package let end: Int?

@@ -4,19 +4,19 @@ import Synchronization
 
 /// Preserves contents that would be lost when an operation preempts a claim.
 ///
-/// Every function may wait for the disk, so only worker threads call them. When a preserving function returns, the contents and
-/// their log line are on the disk and survive any kill. If the function throws, nothing is preserved. A link is an exception if
-/// the disk has no room for its log line: the contents are preserved, a report is logged, and the line is written later.
+/// Every function can wait for the disk, so only worker threads call it. When a preserving function returns, the contents and
+/// their log line are on the disk and survive any kill. If the function throws, nothing is preserved. There is one exception: a
+/// link is preserved even if the disk has no room for its log line. A report is then logged, and the line is written later.
 package final class VersionStore: Sendable {
-    /// The size of the largest file, in bytes, that the store copies. A larger file is preserved only if it can be linked or
-    /// its blocks can be shared.
+    /// The size in bytes of the largest file that the store copies. A larger file is preserved only by a link or by sharing its
+    /// blocks.
     package static let largestCopy = 256 << 20
 
     private let files: VersionFiles?
     private let log: @Sendable (String) -> Void
     /// The reason why there is no store; nil if there is a store.
     ///
-    /// There is no store if the source cannot be written. Every preserving function then throws this error.
+    /// There is no store if the source cannot be written. Every preserving function throws this error in that case.
     package let absence: StoreError?
     private let largestCopy: Int
     private let writers = LinkWriters()
@@ -29,7 +29,7 @@ package final class VersionStore: Sendable {
     ///   - limits: the most room, age and number of versions.
     ///   - clock: returns the time of day, in nanoseconds since 1970.
     ///   - steadyClock: returns nanoseconds by which the age of versions is measured. This clock runs while the machine sleeps
-    ///     and cannot be set. If it is nil, a `clock` that is given measures the age, and must not be set either.
+    ///     and cannot be set. If it is nil and a `clock` is given, that `clock` measures the age, and must not be set either.
     ///   - synchronize: brings a file or a directory to the disk.
     ///   - log: receives one sentence for each problem, and for each eviction.
     ///   - leastCompactedLines: a log with fewer lines is rewritten only if it has at least `leastCompactedBytes`.
@@ -68,8 +68,8 @@ package final class VersionStore: Sendable {
         }
     }
 
-    /// Removes versions that are too old, too many for one document, or take too much room for one owner. The daemon calls this
-    /// regularly.
+    /// Removes versions that are too old, that are too many for one document, or that take too much room for one owner. The
+    /// daemon calls this regularly.
     package func prune() { files?.prune() }
 
     /// Removes the store if this object created it. The daemon calls this when the mount fails.
@@ -77,12 +77,11 @@ package final class VersionStore: Sendable {
         if files?.isNew == true { StoreLayout.remove(from: root, log: log) }
     }
 
-    /// Preserves a file that is about to lose its name: the file gets a second name in the store, in one step and without a
-    /// copy.
+    /// Preserves a file that is about to lose its name: the file gets a second name in the store, and nothing is copied.
     ///
     /// An `O_PATH` descriptor of the file is enough. `path` leads from the root of the source to the file. `closed` has the
-    /// directories on that path that some users may not enter. `user` is the user that causes the preservation. If that user is
-    /// not the file's owner, the version may take less room.
+    /// rights of those directories on the path that some users may not enter. `user` is the user that causes the preservation.
+    /// If that user is not the file's owner, there is less room for the version.
     package func preserveByLinking(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -91,9 +90,8 @@ package final class VersionStore: Sendable {
             file, PreservationRequest(path: path, cause: cause, closed: closed, user: user))
     }
 
-    /// Preserves the contents of a file that is about to be overwritten. The copy shares the file's blocks if the file system
-    /// can do this. If the store has an equal version of the same path from the last minute, that version is used instead of a
-    /// new copy.
+    /// Preserves the contents of a file that is about to be overwritten. If the file system can share blocks, the copy shares
+    /// those of the file. If the store has an equal version of the same path from the last minute, no copy is made.
     package func preserveByCopying(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -105,9 +103,9 @@ package final class VersionStore: Sendable {
 
     /// Copies the contents of a file as ``preserveByCopying(_:path:cause:closed:by:)`` does, but does not wait for the disk.
     ///
-    /// It is for a file that a program writes all the time and that is about to be overwritten. The caller then calls
-    /// ``record(_:path:cause:closed:by:)`` or ``discard(_:)``. If the daemon is killed before that, the next opening of the
-    /// store finds the contents, but does not know their path.
+    /// This is for a file that a program writes all the time and that is about to be overwritten. The caller must then call
+    /// ``record(_:path:cause:closed:by:)`` or ``discard(_:)``. If the daemon is killed before that call, the next opening of
+    /// the store finds the contents, but not their path.
     package func copyWithoutSync(
         _ file: borrowing OwnedDescriptor,
         for request: PreservationRequest = PreservationRequest(path: [], cause: .suspendedWriter),
@@ -116,8 +114,8 @@ package final class VersionStore: Sendable {
         try requireFiles().copyWithoutSync(file, request, need, limit: largestCopy)
     }
 
-    /// Records a copy of ``copyWithoutSync(_:for:need:)`` as a version. When this returns, the copy is on the disk and listed,
-    /// or the log has the reason why not.
+    /// Records a copy of ``copyWithoutSync(_:for:need:)`` as a version. When this returns, the copy is on the disk and is
+    /// listed; otherwise the daemon's log has the reason.
     package func record(
         _ copy: consuming UnfinishedCopy, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -134,7 +132,7 @@ package final class VersionStore: Sendable {
     package func discard(_ copy: consuming UnfinishedCopy) { files?.discard(copy) }
 
     /// Preserves the contents of a file that programs only append to, like ``preserveByCopying(_:path:cause:closed:by:)``. The
-    /// caller calls ``letGoOfGrown()`` later, when no request waits any more.
+    /// caller must call ``letGoOfGrown()`` later, when no request waits for it.
     package func preserveGrown(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -147,13 +145,12 @@ package final class VersionStore: Sendable {
     /// Drops each copy of ``preserveGrown(_:path:cause:closed:by:)`` if the next copy of the same file begins with all of its
     /// bytes. Returns the IDs of the dropped copies.
     ///
-    /// A dropped copy is not listed any more. A program that knows its ID can still read its contents, which come from the
-    /// later copy.
+    /// A dropped copy is not listed any more. A program that has its ID can still read its contents, which come from the later
+    /// copy.
     package func letGoOfGrown() -> [VersionID] { files?.letGoOfGrown(limit: largestCopy) ?? [] }
 
-    /// Whether an existing version may be used instead of preserving the same contents again. It must be on the disk and at
-    /// most a minute old. If it is used, it stays as long as a version that is preserved now. Contents of an older version are
-    /// preserved again, which gives their file another name in the store.
+    /// Whether a step can rely on an existing version, so that its contents are not preserved once more. The version must be on
+    /// the disk and at most a minute old. If this returns true, the version stays as long as a version that is preserved now.
     package func renewIfRecent(_ id: VersionID) -> Bool { files?.renewIfRecent(id, for: .one) ?? false }
 
     /// Drops a version that is not needed after all.
@@ -161,46 +158,46 @@ package final class VersionStore: Sendable {
         try requireFiles().drop(id, reason: reason)
     }
 
-    /// Drops those of the given versions that still exist, unless a program's step has relied on the version since `moment`. A
-    /// step relies on a version if it destroys the contents that the version holds.
+    /// Drops those of the given versions that still exist. A version stays if a program's step has relied on it since `moment`:
+    /// the step destroyed the contents that the version holds.
     package func dropVersions(of ids: [VersionID], reason: String, unlessNeededSince moment: Int64? = nil) {
         files?.dropVersions(ofKnown: ids, because: reason, unlessNeededSince: moment)
     }
 
-    /// The present time of the steady clock, which measures the age of versions, in nanoseconds.
+    /// The time of the steady clock now, in nanoseconds. This clock measures the age of versions.
     package func moment() -> Int64 { files?.steadyClock() ?? 0 }
 
-    /// Replaces a version that is a link by a copy, so that later writes to the linked file do not change the version. After a
-    /// kill, the ID names either the link or the copy; both have the same contents.
+    /// Replaces a link in the store by a copy, so that later writes to the linked file do not change the version. After a kill,
+    /// the ID belongs to the link or to the copy, and the contents of the two are equal.
     package func detach(_ id: VersionID) throws(StoreError) {
         try requireFiles().detach(id, limit: largestCopy)
     }
 
-    /// Records that a program has the file of a link open for writing, until ``noteClosed(_:by:)`` is called with the same
-    /// number.
+    /// Records that a program has the linked file of a version open for writing. This ends when ``noteClosed(_:by:)`` is called
+    /// with the same number.
     package func noteWriter(of id: VersionID, _ name: String, by number: UInt64) {
         writers.insert(name, of: id, by: number)
     }
 
     package func noteClosed(_ id: VersionID, by number: UInt64) {
-        // No program has the file open for writing any more, so its size does not change again.
+        // No program has the file open for writing any more, so its size is final and can be measured.
         if writers.remove(id, by: number) { files?.measure(id) }
     }
 
-    /// The names of the programs that have the file of a link open for writing, sorted and without duplicates.
+    /// The names of the programs that have the linked file of a version open for writing, sorted and without duplicates.
     package func writers(of id: VersionID) -> [String] { writers.names(of: id) }
 
-    /// Whether the contents of a file equal a version, byte by byte; false if the two cannot be compared.
+    /// Whether the contents of a file equal those of a version, byte by byte; false if they cannot be compared.
     package func holds(_ id: VersionID, _ file: borrowing OwnedDescriptor) -> Bool {
         do throws(StoreError) { return try requireFiles().holds(id, file) } catch { return false }
     }
 
-    /// Tries once more to write the log lines for which the disk had no room. If this fails, the next opening of the store
-    /// finds the contents of those versions, but not their paths.
+    /// Tries again to write the log lines for which the disk had no room. If the lines are never written, the next opening of
+    /// the store finds the contents of these versions, but not their paths.
     package func writePendingLines() { files?.writePendingLines() }
 
-    /// Lists the versions of a path and of everything below that path, oldest first. An empty path lists all versions. `alias`
-    /// returns whether another path belongs to the same document.
+    /// Lists the versions of a path and of all paths below it, oldest first. An empty path lists all versions. `alias` returns
+    /// whether another path belongs to the same document.
     package func list(
         under path: [UInt8], orCalled alias: ([UInt8]) -> Bool = { _ in false }
     ) throws(StoreError) -> [VersionRecord] {
@@ -211,14 +208,14 @@ package final class VersionStore: Sendable {
         }
     }
 
-    /// Whether a file with this status is a file in which the store holds a version.
+    /// Whether a file with this status is a file of the store that holds a version.
     package func holds(_ status: FileStatus) throws(StoreError) -> Bool {
         try files?.hold(status) ?? false
     }
 
     package func entry(_ id: VersionID) throws(StoreError) -> VersionRecord { try find(id).entry }
 
-    /// Finds a version. A dropped version is also found, if another version begins with all of its contents.
+    /// Finds the file that holds a version. A dropped version is found too, if another version begins with all of its contents.
     ///
     /// `VersionRecord.mayBeRead` decides whether a user may read the version.
     package func find(_ id: VersionID) throws(StoreError) -> VersionLocation {
@@ -228,8 +225,7 @@ package final class VersionStore: Sendable {
 
     /// Opens the file with the contents of a version for reading. The contents end at ``VersionLocation/end`` in that file.
     ///
-    /// If another version has become the holder of the contents since the location was found, the file of that version is
-    /// opened.
+    /// If the version was dropped after its location was found, the file of the version that now holds its contents is opened.
     package func open(_ contents: inout VersionLocation) throws(StoreError) -> OwnedDescriptor {
         while true {
             do throws(StoreError) {

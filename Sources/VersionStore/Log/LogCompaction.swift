@@ -2,8 +2,8 @@
 import LinuxSystem
 import Synchronization
 
-/// The rewriting of the log without lines about versions that are gone. Without it the log would grow for ever, though D193
-/// limits the number of versions.
+/// The rewriting of the log, which leaves out lines about versions that are gone. D193 limits the number of versions, but
+/// without rewriting, the log would still grow for ever.
 extension VersionFiles {
     /// The versions for which the log has a `kept` line or a `dropped` line.
     private struct Survey {
@@ -23,7 +23,7 @@ extension VersionFiles {
         }
     }
 
-    /// Rewrites the log if it is long and most of its lines are about versions that cannot be read any more.
+    /// Rewrites the log if it is long and more than half of its lines are about versions that cannot be read any more.
     func compactLogIfLong() {
         withState { state in
             let least = max(leastCompactedLines, 2 * state.linesCompacted, 4 * state.ledger.count)
@@ -36,7 +36,8 @@ extension VersionFiles {
                 }
                 try compactLog(&state)
             } catch {
-                // The old log stays in use. The next attempt comes when the log has twice as many lines or bytes as now.
+                // After a failure, the old log stays in use. The next attempt comes when the log has twice as many lines or
+                // bytes as now.
                 (state.linesCompacted, state.bytesCompacted) = (state.lines, size)
                 report("kept.log could not be rewritten (\(error))")
             }
@@ -62,7 +63,8 @@ extension VersionFiles {
         }
         state.log = try replaceLog(by: text)
         (state.lines, state.linesCompacted, state.bytesCompacted) = (lines, lines, text.count)
-        // From now on, the new file is the log, even if a power cut may undo the rename.
+        // The new file is the log from now on. A failure to bring the directory to the disk changes nothing about this; after a
+        // power cut, the old log can be there again.
         do throws(Errno) {
             try home.synchronize(by: synchronize)
         } catch {
@@ -71,8 +73,8 @@ extension VersionFiles {
         }
     }
 
-    /// Replaces the log by a new file that contains `text`. The new file is locked before it gets the name of the log, so no
-    /// other daemon can lock it first.
+    /// Replaces the log by a new file that contains `text`. The new file is locked under another name, so no other daemon can
+    /// lock it before this daemon.
     private func replaceLog(by text: [UInt8]) throws(Errno) -> VersionLog {
         let name = StoreLayout.newLog
         do throws(Errno) {

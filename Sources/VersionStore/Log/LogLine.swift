@@ -10,12 +10,12 @@ struct LogLine: Codable, Sendable {
 
     var event: Event
     var id: String
-    /// The time in the form of ISO 8601, in UTC, to the millisecond. It is for people; programs read `nanoseconds`.
+    /// The time in the form of ISO 8601, in UTC, with milliseconds. This field is for people; programs read `nanoseconds`.
     var time: String
     var nanoseconds: Int64
     /// Why the version was preserved or dropped.
     var cause: String
-    /// The path of the document, if it is valid UTF-8. `pathBytes` has every path.
+    /// The path of the document; nil if it is not valid UTF-8. `pathBytes` contains every path.
     var path: String?
     var pathBytes: Data?
     var user: UInt32?
@@ -24,15 +24,15 @@ struct LogLine: Codable, Sendable {
     var accessControlList: Data?
     /// The user that caused the version; nil if the daemon itself caused it.
     var by: UInt32?
-    /// The rights of the directories above the document that some users could not enter when it was preserved.
+    /// The rights of those directories above the document that some users could not enter when the version was preserved.
     var closed: [Directory]?
     var method: String?
     var device: UInt64?
     var inode: UInt64?
-    /// The size of the version in bytes. In a `dropped` line: how many bytes at the beginning of `heldBy` are the dropped
-    /// version.
+    /// The size of the version in bytes. In a `dropped` line with `heldBy`: the dropped version consists of this many bytes at
+    /// the beginning of `heldBy`.
     var size: Int?
-    /// The ID of a later version, which begins with all contents of the dropped version.
+    /// The ID of a later version that begins with all contents of the dropped version; nil if there is no such version.
     var heldBy: String?
 
     struct Directory: Codable, Sendable {
@@ -86,13 +86,13 @@ struct LogLine: Codable, Sendable {
         size = entry.size
     }
 
-    /// Whether the line tells that its version was dropped.
+    /// Whether the line says that its version was dropped.
     ///
-    /// An earlier release also wrote `dropped` lines, with the cause `missing`, for files that it did not find. A disk error
-    /// may have hidden those files, so these lines do not count.
+    /// An earlier release wrote `dropped` lines with the cause `missing` for files that it did not find. These lines do not
+    /// count, because the files can still exist: a disk error can have hidden them.
     var isDrop: Bool { event == .dropped && cause != "missing" }
 
-    /// The later version that begins with the contents of the dropped version.
+    /// The ID of the later version that begins with the contents of the dropped version.
     var holder: VersionID? { heldBy.flatMap(VersionID.init) }
 
     /// The version that a `kept` line describes; nil for a `dropped` line, or if fields are missing.
@@ -120,7 +120,8 @@ struct LogLine: Codable, Sendable {
         }
     }
 
-    /// Reads one line of the log. Returns nil if a crash cut the line off, or if a later release wrote it in another form.
+    /// Decodes one line of the log. Returns nil if a crash cut the line off, or if a later release wrote the line in another
+    /// form.
     static func read(_ bytes: ArraySlice<UInt8>) -> LogLine? {
         do {
             return try JSONDecoder().decode(LogLine.self, from: Data(bytes))
@@ -132,8 +133,8 @@ struct LogLine: Codable, Sendable {
 
     /// Returns the time as text, for example `2026-11-21T00:35:00.923Z`.
     private static func readable(_ nanoseconds: Int64) -> String {
-        // The milliseconds are not left to Foundation. A `Date` is a binary fraction, so Foundation's milliseconds are often
-        // too small by one.
+        // The milliseconds are computed from the integer, because a `Date` is a binary fraction. Foundation's milliseconds of a
+        // `Date` are often too small by one.
         let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
         let text = Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
         let milliseconds = String(1_000 + rest / 1_000_000).dropFirst()

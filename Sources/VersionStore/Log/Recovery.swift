@@ -3,8 +3,8 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// Brings the files and the log of a store into agreement when the store is opened. They disagree if the daemon was killed
-/// between two steps.
+/// Makes the files and the log of a store agree when the store is opened. They disagree if the daemon was killed between two
+/// steps.
 extension VersionFiles {
     private struct LogScan {
         var live: [VersionID: ListedVersion] = [:]
@@ -19,22 +19,22 @@ extension VersionFiles {
 
     private struct ListedVersion {
         let entry: VersionRecord?
-        /// The sum of the times between the lines of the log, up to the line of this version, in nanoseconds.
+        /// The sum of the times between the lines of the log, from the first line to the line of this version, in nanoseconds.
         let moment: Int64
     }
 
-    /// The time that passed between the lines of the log. It is computed from the times of day in the lines, although the clock
-    /// may have been set between two lines (D211: versions age by a clock that does not jump).
+    /// The time that passed between the lines of the log, computed from the times of day in the lines. Jumps are left out,
+    /// because the clock can have been set between two lines (D211: versions age by a clock that does not jump).
     private struct ElapsedTime {
-        /// The longest time between two lines that is added. If two lines are further apart, the clock was set between them.
+        /// The longest time between two lines that counts. If two lines are further apart, the clock was set between them.
         let longest: Int64
         private(set) var sum: Int64 = 0
         private(set) var last: Int64?
 
         init(longest: Int64) { self.longest = longest }
 
-        /// Adds the time from the line before to a line with this time. Returns false, and adds nothing, if the clock was set
-        /// between the two lines.
+        /// Adds the time between the previous line and a line with the time `time`. If the clock was set between the two lines,
+        /// adds nothing and returns false.
         @discardableResult
         mutating func go(to time: Int64) -> Bool {
             guard let last else {
@@ -46,8 +46,8 @@ extension VersionFiles {
                 self.last = time
                 return false
             }
-            // A line that was written late may have an earlier time than the line before it. The next line is then compared
-            // with the latest time so far.
+            // A line that was written late can have an earlier time than the previous line. The time of this line is then
+            // ignored.
             guard step > 0 else { return true }
             self.last = time
             sum = sum.addingReportingOverflow(step).overflow ? .max : sum + step
@@ -80,10 +80,10 @@ extension VersionFiles {
         prune()
     }
 
-    /// Converts times in the log to times on the steady clock, which measures the age of versions from this opening on (D211).
+    /// Converts times in the log to times on the steady clock. The steady clock measures the age of versions while the store is
+    /// open (D211).
     private struct Ages {
-        /// The sum of the times between the lines of the log, up to this opening. `steadyNow` is the steady clock at the same
-        /// time.
+        /// The sum of the times between the lines of the log and this opening. `steadyNow` is the steady clock at this opening.
         let elapsed: Int64
         let steadyNow: Int64
 
@@ -92,8 +92,8 @@ extension VersionFiles {
 
     /// Returns the conversion of log times to ages.
     ///
-    /// If the present time of day is far from the time of the last line, the clock was set, or it is not set yet. The time
-    /// since the last line is then not added to the ages.
+    /// If the time of day is far from the time of the last line, the clock was set, or is not set yet. In this case the time
+    /// since the last line does not count for the ages.
     private func ages(by scan: ElapsedTime) -> Ages {
         var elapsed = scan
         if !elapsed.go(to: clock()), scan.last ?? 0 >= Self.leastTime {
@@ -105,14 +105,14 @@ extension VersionFiles {
     /// 30 days, in nanoseconds. The age limit plus this time is the longest time between two lines that is added to the ages.
     private static let longestAbsence: Int64 = 30 * 24 * 60 * 60 * 1_000_000_000
 
-    /// The longest time between two lines that is added to the ages, in nanoseconds.
+    /// The longest time between two lines that counts for the ages, in nanoseconds.
     private var longestStep: Int64 {
         let sum = Int64(clamping: limits.age.nanoseconds).addingReportingOverflow(Self.longestAbsence)
         return sum.overflow ? .max : sum.partialValue
     }
 
-    /// Enters a version of the log into the ledger. If its file cannot be examined, the version is charged for no room until
-    /// the next opening.
+    /// Enters a version of the log into the ledger. If its file cannot be examined, the version counts for no room until the
+    /// next opening of the store.
     private func enter(_ entry: VersionRecord, bornAt moment: Int64) {
         do throws(Errno) {
             let status = try directory.path(of: entry.id.description).status()
@@ -123,8 +123,8 @@ extension VersionFiles {
         }
     }
 
-    /// Reports versions of the log that have no file. No `dropped` line is written for them, because the next opening may find
-    /// the files again.
+    /// Reports versions that have a line in the log but no file. No `dropped` line is written for them, because the next
+    /// opening can find the files.
     private func reportMissing(_ ids: Set<VersionID>) {
         guard let first = ids.min() else { return }
         let others = ids.count > 1 ? ", and \(ids.count - 1) more" : ""
@@ -149,7 +149,7 @@ extension VersionFiles {
         return scan
     }
 
-    /// Removes the files of incomplete copies. Files with names that the store does not use are reported and stay.
+    /// Removes the files of incomplete copies. A file with a name that the store does not use is reported, and stays.
     private func sweep(_ names: [String]) throws(StoreError) {
         for name in names where VersionID(name) == nil {
             if name.hasSuffix(Self.incomplete), VersionID(String(name.dropLast(Self.incomplete.count))) != nil
@@ -161,11 +161,11 @@ extension VersionFiles {
         }
     }
 
-    /// Writes the log line of a file that a killed daemon has preserved without a line.
+    /// Writes the missing log line of a preserved file. The daemon was killed after it preserved the file and before it wrote
+    /// the line.
     ///
-    /// The file in the store has the document's owner, and only that owner may read the version. Other users may not, because
-    /// the directories above the document are unknown and may have been closed to them. The age of the version is counted from
-    /// its new line.
+    /// Only the document's owner, which is the owner of the file, may read the version. The directories above the document are
+    /// unknown, and were possibly closed to other users. The age of the version is counted from this line.
     private func adopt(_ id: VersionID) throws(StoreError) {
         let entry = try withStoreErrors { () throws(Errno) in
             let file = try directory.path(of: id.description)
@@ -179,7 +179,7 @@ extension VersionFiles {
             return entry
         }
         report("kept/\(id) had no line in kept.log and gets one")
-        // If the disk has no room for the line, the line becomes pending, and the mount goes on.
+        // If the disk has no room for the line, the line becomes pending, and the mount succeeds all the same.
         appendOrQueue(LogLine(entry))
     }
 }
@@ -195,13 +195,13 @@ extension VersionFiles {
         }
         guard !entries.isEmpty else { return [] }
         // The directory is read after the log. A file exists before its line is written, so each line that was read has its
-        // file in the directory.
+        // file in the directory, unless the version was dropped.
         let names = try withStoreErrors { () throws(Errno) in try directory.names() }
         let files = Set(names.compactMap(VersionID.init))
         return entries.values.filter { files.contains($0.id) }.sorted { $0.id < $1.id }
     }
 
-    /// Whether a file with this status is in `kept`. The log does not answer this: its inode numbers are those of the
+    /// Whether a file with this status is in `kept`. The log cannot answer this, because its inode numbers are those of the
     /// documents, not those of the copies.
     func hold(_ status: FileStatus) throws(StoreError) -> Bool {
         try withStoreErrors { () throws(Errno) in
@@ -211,7 +211,7 @@ extension VersionFiles {
                 do throws(Errno) {
                     file = try directory.path(of: name).status()
                 } catch {
-                    // A version that was removed meanwhile cannot be the file.
+                    // The version was removed during the search, so its file is not the wanted file.
                     guard error == .noEntry else { throw error }
                     continue
                 }
@@ -221,8 +221,8 @@ extension VersionFiles {
         }
     }
 
-    /// Finds the file that holds the contents of a version, by the log only. The file may be missing; the caller learns this
-    /// when it opens the file.
+    /// Finds the file that holds the contents of a version, by the log alone. The file itself can be missing; the caller sees
+    /// this when it opens the file.
     func find(_ id: VersionID) throws(StoreError) -> VersionLocation? {
         var entry: VersionRecord?
         var drops: [VersionID: (holder: VersionID?, size: Int?)] = [:]
@@ -248,9 +248,10 @@ extension VersionFiles {
         }
     }
 
-    /// Calls `body` for each line of the log, then for each pending line. Returns the number of lines that could not be read.
+    /// Calls `body` for each line of the log, and after them for each pending line. Returns the number of lines that could not
+    /// be decoded.
     ///
-    /// Lines that are appended during the reading are left out. The lock is not held while the log is read, because the log may
+    /// Lines that are appended while the log is read are left out. The lock is not held during that time, because the log can
     /// be long.
     func forEachLine(_ body: (LogLine) -> Void) throws(StoreError) -> Int {
         let reading = try withState { state throws(StoreError) in
@@ -268,7 +269,7 @@ extension VersionFiles {
         return unreadable
     }
 
-    /// The log as it was at the start of a reading. It can still be read when the log is replaced by another file.
+    /// The log at the start of a reading. It can be read to its end even if another file replaces the log.
     private struct LogSnapshot: ~Copyable, Sendable {
         let log: OwnedDescriptor
         let size: Int

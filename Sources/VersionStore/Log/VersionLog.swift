@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// The file `kept.log`. Lines are appended to it. It is rewritten when most of its lines are about versions that are gone.
+/// The file `kept.log`. Lines are appended to it. When most of its lines are about versions that are gone, it is rewritten
+/// without them.
 ///
-/// A crash may cut off the last line. The next append then starts with a newline, and every reader skips the line that was cut
-/// off.
+/// A crash can cut off the last line. The next append begins with a newline, and every reader skips the incomplete line.
 struct VersionLog: ~Copyable, Sendable {
     /// The most bytes of a line. A path of 4,096 bytes and an access control list of 64 KiB, in base64, fit into a line.
     private static let longestLine = 1 << 18
@@ -12,7 +12,7 @@ struct VersionLog: ~Copyable, Sendable {
 
     private let file: OwnedDescriptor
     private let synchronize: Synchronisation
-    /// Whether the last line has no newline, because a crash or an error cut it off.
+    /// Whether the last line ends without a newline, because a crash or an error cut it off.
     private var isTorn: Bool
 
     init(
@@ -30,11 +30,11 @@ struct VersionLog: ~Copyable, Sendable {
         return try file.read(at: size - 1, count: 1) != [UInt8(ascii: "\n")]
     }
 
-    /// Appends a line, charged to `owner` by the disk quota, and brings it to the disk. After an error, the log contains no
-    /// part of the line.
+    /// Appends a line and brings it to the disk; the disk quota of `owner` is charged. After an error, the log contains no part
+    /// of the line.
     ///
-    /// The log is open for writing only during this call. While a file is open for writing, its file system cannot be remounted
-    /// read-only.
+    /// The log is open for writing only during this call. A file that is open for writing would prevent the remount of its file
+    /// system as read-only.
     mutating func append(_ line: [UInt8], owner: QuotaOwner = .root) throws(Errno) {
         let file = try file.reopenForAppending()
         let size = try file.status().size
@@ -56,13 +56,13 @@ struct VersionLog: ~Copyable, Sendable {
     /// The size of the log in bytes. The bytes up to this size do not change later.
     borrowing func size() throws(Errno) -> Int { try Int(file.status().size) }
 
-    /// Returns a descriptor of the log for reading. It stays valid when another file replaces the log.
+    /// Returns a descriptor of the log for reading. The descriptor stays usable when another file replaces the log.
     borrowing func reader() throws(Errno) -> OwnedDescriptor {
         try OwnedDescriptor.duplicating(file.rawValue)
     }
 
     /// Calls `body` for each line in the first `size` bytes of a log, oldest first. Returns the number of lines that could not
-    /// be read.
+    /// be decoded.
     static func forEach(
         in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (LogLine) -> Void
     ) throws(Errno) -> Int {
@@ -73,10 +73,10 @@ struct VersionLog: ~Copyable, Sendable {
         return unreadable
     }
 
-    /// Calls `body` with the text of each line in the first `size` bytes of a log, without its newline, oldest first.
+    /// Calls `body` with the text of each line in the first `size` bytes of a log, without the newline, oldest first.
     ///
-    /// The last line is also passed if it lacks its newline. It may be complete otherwise, and the path of its file is recorded
-    /// only in this line.
+    /// The last line is passed even if its newline is missing, because the rest of the line can be complete. The path of the
+    /// version is only in this line.
     static func forEachText(
         in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (ArraySlice<UInt8>) -> Void
     ) throws(Errno) {

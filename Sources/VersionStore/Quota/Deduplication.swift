@@ -4,14 +4,14 @@ import Synchronization
 
 /// The search for equal contents. Equal contents of one owner are stored only once.
 extension VersionFiles {
-    /// The most copies of the same size that are compared with a new file at their beginning, middle and end.
+    /// The most copies of the same size that are compared with a new file at three places: beginning, middle and end.
     private static let mostLooks = 32
     /// The most copies that are compared with a new file byte by byte.
     private static let mostComparisons = 4
     private static let sample = 4096
 
-    /// Searches the store for a copy that equals a file, byte by byte. A copy that is found gets `name` as one more name, and
-    /// is opened.
+    /// Searches the store for a copy that equals a file, byte by byte. If there is such a copy, gives it `name` as a further
+    /// name, and opens it.
     func share(
         _ file: borrowing OwnedDescriptor, _ contents: Contents, as name: String
     ) -> OwnedDescriptor? {
@@ -23,8 +23,8 @@ extension VersionFiles {
             do throws(Errno) {
                 let copy = try directory.open(id.description)
                 let status = try copy.status()
-                // Copies that an earlier release made belong to root. Their blocks do not count for the owner's disk quota, so
-                // they are not shared.
+                // Copies of an earlier release belong to root, so their blocks do not count for the owner's disk quota. They
+                // are not shared.
                 guard status.user == owner, Int(status.size) == size, try isAlike(file, copy, size) else {
                     continue
                 }
@@ -34,15 +34,15 @@ extension VersionFiles {
                 try directory.link(copy, as: name)
                 return copy
             } catch {
-                // The copy was removed meanwhile, or it cannot have one more name. The next copy is tried; if no copy fits, the
-                // caller copies the file.
+                // The copy was removed during the search, or it cannot have a further name. The search goes on with the next
+                // copy. If no copy fits, the caller copies the file.
                 continue
             }
         }
         return nil
     }
 
-    /// Returns the latest version of a document if it equals the file and is recent enough to be used instead of a new version.
+    /// Returns the latest version of a document, if it equals the file and is recent. The caller then needs no new version.
     func recentVersion(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) -> VersionID? {
         guard let known = withState({ $0.recent[request.path] }), known.closed == request.closed,
             known.cause.isConflict || !request.cause.isConflict
@@ -51,7 +51,7 @@ extension VersionFiles {
             guard try examine(file).rights == known.rights, try holds(known.id, file) else { return nil }
             return renewIfRecent(known.id, for: .several) ? known.id : nil
         } catch {
-            // The caller preserves the file as a new version. If the error occurs again, the caller throws it.
+            // An error here only means that the caller preserves the file as a new version.
             return nil
         }
     }
@@ -84,8 +84,8 @@ extension VersionFiles {
 
 /// The latest version of each document, by the document's path.
 ///
-/// At most 256 documents are remembered. If a document is forgotten, its next version gets another name in the store, also if
-/// its contents are equal.
+/// At most 256 documents are remembered. If a document is forgotten, its next version gets a new name in the store, even if the
+/// contents are equal.
 struct RecentCopies: Sendable {
     private static let most = 256
     private var entries: [[UInt8]: VersionRecord] = [:]

@@ -3,18 +3,18 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// The owner that a version is charged to, and the versions that may be evicted to make room for it.
+/// The owner that a version is charged to, and the versions that can be evicted to make room for it.
 struct QuotaCharge: Sendable {
     enum EvictionRule: Sendable {
-        /// No version is evicted, because the new version may never be needed.
+        /// No version is evicted, because it is not certain that the new version will be needed.
         case nothing
         case oldVersions
     }
 
     let owner: UInt32
     let initiator: QuotaLedger.Initiator
-    /// The user and group to which the disk quota charges the written bytes. If another user causes a version of root's file,
-    /// that user is charged. So the version takes no disk room that is reserved for root.
+    /// The user and group to which the disk quota charges the written bytes. For a version of root's file, it is the user that
+    /// caused the version. The version then takes no disk room that is reserved for root.
     let writer: QuotaOwner
     let path: [UInt8]
     let evictionRule: EvictionRule
@@ -26,16 +26,16 @@ struct QuotaCharge: Sendable {
 /// (D211), and names cost room (D212).
 extension VersionFiles {
     private static let blockSize = 512
-    /// A bound for the number of blocks of a file. A file system may report any number, and sums of numbers up to this bound do
-    /// not overflow.
+    /// The largest number of blocks that is used for a file. A file system can report any number, and sums of larger numbers
+    /// could overflow.
     private static let mostBlocks: UInt64 = 1 << 40
-    /// The time, in nanoseconds, for which later steps may rely on a version instead of preserving the same contents again.
-    /// Within this time, even a full disk does not evict the version.
+    /// The time, in nanoseconds, for which a version is recent. If a step needs the same contents within this time, the version
+    /// is used again. Even a full disk does not evict a recent version.
     private static let youth = Int64(60_000_000_000)
-    /// The size in bytes up to which a log line is not charged beyond its name.
+    /// The size of an ordinary log line, in bytes. Only the bytes beyond this size are charged to the owner.
     private static let ordinaryLine = 1024
 
-    /// The bytes that a file takes on the disk, at least the bytes of an empty file.
+    /// The bytes that a file takes on the disk. An empty file counts as `QuotaLedger.leastRoom`.
     static func room(taken status: FileStatus) -> Int {
         max(Int(clamping: min(status.blocks, mostBlocks)) * blockSize, QuotaLedger.leastRoom)
     }
@@ -43,7 +43,8 @@ extension VersionFiles {
     /// The most bytes that a copy of a file takes on the disk.
     static func room(neededFor status: FileStatus) -> Int {
         let unit = QuotaLedger.leastRoom
-        // The size is bounded so that the sum does not overflow. Files that are copied are much smaller than this bound.
+        // The size is bounded, because the sum could overflow for larger sizes. Files that are copied are much smaller than
+        // this bound.
         return max((min(Int(clamping: status.size), .max - unit) + unit - 1) / unit * unit, unit)
     }
 
@@ -80,8 +81,7 @@ extension VersionFiles {
         return QuotaOwner(user: isRoots ? user ?? 0 : rights.user, group: rights.group)
     }
 
-    /// Whether the owner of the versions or another user (a stranger) causes a version. Root and the daemon itself count as the
-    /// owner.
+    /// Whether the owner of the versions or another user (a stranger) causes a version. Root and the daemon count as the owner.
     func initiator(_ user: UInt32?, _ owner: UInt32) -> QuotaLedger.Initiator {
         guard let user, user != owner, user != 0 else { return .owner }
         return .stranger
@@ -95,10 +95,10 @@ extension VersionFiles {
         return limits.room(ofFilesystem: size.overflow ? .max : size.partialValue)
     }
 
-    /// Reserves room for a version. If the limit is reached, the owner's oldest versions are evicted first.
+    /// Reserves room for a version. If the owner's limit is reached, evicts the owner's oldest versions to make room.
     ///
-    /// Versions that users other than the owner and root cause take at most half of the owner's room. They evict only versions
-    /// of the same document. `body` is a file that the new version shares with an existing version, if there is one. The new
+    /// If a stranger causes the version, it evicts only versions of the same document. Versions that strangers cause take at
+    /// most half of the owner's room. `body` is a file of the store that the new version shares, if there is one. The new
     /// version is then charged for its name and its line only.
     func reserve(_ room: Int, for charge: QuotaCharge, sharing body: QuotaLedger.StoredFile? = nil)
         throws(StoreError)
@@ -139,7 +139,8 @@ extension VersionFiles {
     /// Runs a step that writes to the disk. If the disk or the owner's quota is full, the owner's oldest versions are evicted,
     /// and the step runs once more.
     ///
-    /// Versions of the last minute are not evicted, because programs' steps that rely on them may still be going on.
+    /// Versions of the last minute are not evicted, because a program's step that destroys the original contents can still be
+    /// in progress.
     func evictingIfFull(
         _ room: Int, for charge: QuotaCharge, _ step: () throws(StoreError) -> OwnedDescriptor
     ) throws(StoreError) -> OwnedDescriptor {
@@ -164,13 +165,14 @@ extension VersionFiles {
             conflictsBefore: min(moment, uncertain), path: charge.initiator == .stranger ? charge.path : nil)
     }
 
-    /// The time on the steady clock before which a step must have last relied on a version, so that the version may be evicted.
-    /// It is at least a minute ago, even if the option `keep-certain` is shorter, because a recent step may still be going on.
+    /// The time on the steady clock before which the last step that relied on a version must be. Later versions are not
+    /// evicted. It is at least a minute ago, even if the option `keep-certain` is shorter.
     private var uncertain: Int64 {
         steadyClock() &- max(Int64(clamping: limits.certain.nanoseconds), Self.youth)
     }
 
-    /// Whether a version is recent enough to be used instead of a new version. If so, it then stays as long as a new version.
+    /// Whether a version is recent enough to be used again. If so, the version then stays as long as a version that is
+    /// preserved now.
     func renewIfRecent(_ id: VersionID, for reliance: QuotaLedger.Reliance) -> Bool {
         let now = steadyClock()
         return withState {
@@ -178,10 +180,10 @@ extension VersionFiles {
         }
     }
 
-    /// Evicts the oldest versions of one owner, versions from conflicts last. Returns whether enough room is free afterwards.
+    /// Evicts the oldest versions of one owner, versions from conflicts last. Returns whether enough room is free after this.
     ///
-    /// If all versions that may be evicted do not free enough, none is evicted, and the result is false. `eviction` says how
-    /// much room is needed; it returns nil if an eviction cannot help.
+    /// If all evictable versions together do not free enough, none of them is evicted. `eviction` returns how much room is
+    /// needed, or nil if an eviction cannot help.
     private func evict(
         because reason: String, names: [QuotaLedger.StoredFile: Int] = [:],
         _ eviction: (QuotaLedger) -> QuotaLedger.EvictionRequest?,
@@ -220,15 +222,15 @@ extension VersionFiles {
         }
     }
 
-    /// The most files for which one step reads the number of names.
+    /// The most files of which the number of names is read in one search for room.
     private static let mostLooks = 1024
-    /// The nanoseconds after which a file is examined again that had names outside the store.
+    /// The nanoseconds for which a file with names outside the store is not examined again.
     private static let lookAgain = Int64(10_000_000_000)
 
-    /// Reads the number of names of linked files that may be evicted.
+    /// Reads the number of names of the linked files that could be evicted.
     ///
-    /// The removal of a version frees blocks only if its file has no names outside the store. The lock is not held while the
-    /// numbers are read, because each number takes a system call.
+    /// The removal of a version frees blocks only if its file has no names outside the store. The lock is not held during this,
+    /// because each number takes a system call.
     private func lookAtNames(_ eviction: QuotaLedger.EvictionRequest) -> [QuotaLedger.StoredFile: Int] {
         let (written, now) = (writers.all, steadyClock())
         let files = withState { state -> [QuotaLedger.StoredFile: VersionID] in
@@ -242,7 +244,7 @@ extension VersionFiles {
                 let status = try directory.path(of: id.description).status()
                 if QuotaLedger.StoredFile(status) == body { names[body] = Int(clamping: status.linkCount) }
             } catch {
-                // The version was removed meanwhile, or it cannot be examined. It is not evicted for this step.
+                // The version was removed after it was chosen, or it cannot be examined. In this search it is not evicted.
                 continue
             }
         }
@@ -250,12 +252,12 @@ extension VersionFiles {
         return names
     }
 
-    /// Removes versions that are too old or too many for one document. Then removes versions of owners that exceed the limit of
-    /// bytes. The daemon calls this regularly.
+    /// Removes versions that are too old, and versions that are too many for one document. After that, removes versions of
+    /// owners that exceed the limit of bytes. The daemon calls this regularly.
     func prune() {
         guard !isReadOnly else { return }
         let written = writers.all
-        // The age limit may be shorter than the time for which versions certainly stay. That time then applies.
+        // If the age limit is shorter than the time for which versions certainly stay, the longer time applies.
         let moment = min(steadyClock() &- Int64(clamping: limits.age.nanoseconds), uncertain)
         let old: [VersionID] = withState { state in
             let old = state.ledger.all(before: moment, excluding: written.contains)
@@ -280,7 +282,7 @@ extension VersionFiles {
         compactLogIfLong()
     }
 
-    /// Removes the oldest versions of a document, until the document has no more versions than the limit allows.
+    /// Removes the oldest versions of a document until the number of its versions is within the limit.
     private func prune(_ path: [UInt8]) {
         let written = writers.all
         let gone: [VersionID] = withState { state in
@@ -292,8 +294,8 @@ extension VersionFiles {
         reportAndDrop(of: gone, because: "the document has more than \(limits.versions) versions")
     }
 
-    /// Reports and removes versions that are no longer in the ledger. If the file of a version cannot be removed, the next
-    /// opening of the store finds the file.
+    /// Reports and removes versions that are not in the ledger any more. If the file of a version cannot be removed, the next
+    /// opening of the store tries again.
     private func reportAndDrop(of ids: [VersionID], because reason: String, _ whose: String = "") {
         guard let first = ids.first else { return }
         let others = ids.count > 1 ? " and \(ids.count - 1) more" : ""
@@ -325,8 +327,8 @@ extension VersionFiles {
         compactLogIfLong()
     }
 
-    /// Writes the `dropped` lines of all versions, then removes all their files. The caller waits for the disk only twice, even
-    /// for many versions.
+    /// Writes the `dropped` lines of all versions, and then removes all their files. With this order, the caller waits for the
+    /// disk only twice, even for many versions.
     private func dropAll(_ ids: [VersionID], because reason: String) throws(StoreError) {
         let pendingLines = withState { state in Set(state.pendingLines.map(\.id)) }
         let lines = ids.filter { !pendingLines.contains($0.description) }
@@ -335,8 +337,8 @@ extension VersionFiles {
         do throws(StoreError) {
             try append(lines)
         } catch .noSpace {
-            // The disk has no room for the lines. The removal of the files makes room, and the lines are written afterwards. If
-            // the daemon is killed before that, the log has lines without files.
+            // The disk has no room for the lines. The files are removed to make room, and the lines are written after that. If
+            // the daemon is killed in between, the log has lines of versions without files.
             isWritten = false
         }
         for id in ids { takeAway(id) }
@@ -356,8 +358,8 @@ extension VersionFiles {
 
 /// Functions that enter versions into the ledger.
 extension VersionFiles {
-    /// Enters a version into the ledger. Then removes the oldest versions of the same document, if it has more versions than
-    /// the limit allows.
+    /// Enters a version into the ledger. If the document then has more versions than the limit allows, removes its oldest
+    /// versions.
     func enter(_ entry: VersionRecord, as status: FileStatus, for reliance: QuotaLedger.Reliance = .one) {
         var version = version(entry, status, bornAt: steadyClock())
         version.reliance = reliance
@@ -379,12 +381,12 @@ extension VersionFiles {
             size: Int(clamping: status.size))
     }
 
-    /// The beginning of the year 2020, in nanoseconds since 1970. A version with an earlier time comes from a clock that was
-    /// not set, so its age is unknown.
+    /// The beginning of the year 2020, in nanoseconds since 1970. A version with an earlier time was preserved while the clock
+    /// was not set, so its age is unknown.
     static let leastTime: Int64 = 1_577_836_800_000_000_000
 
-    /// Reads the file of a linked version again and updates its room in the ledger. The file may have been written or replaced
-    /// since the version was entered.
+    /// Examines the file of a linked version, and updates the version's room in the ledger. The file can have been written or
+    /// replaced since the version was entered.
     func measure(_ id: VersionID) {
         do throws(Errno) {
             let status = try directory.path(of: id.description).status()
@@ -394,7 +396,7 @@ extension VersionFiles {
                     room: Self.room(taken: status), size: Int(clamping: status.size))
             }
         } catch {
-            // The version was removed meanwhile, so there is nothing to measure.
+            // The version was removed before this call, so the ledger needs no update.
             return
         }
     }
@@ -404,15 +406,15 @@ extension VersionFiles {
 final class LinkWriters: Sendable {
     private let writers = Mutex<[VersionID: [UInt64: String]]>([:])
 
-    /// The versions that some program has open for writing. They are not evicted, because the removal of a file that is open
-    /// frees no room.
+    /// The versions with a file that some program has open for writing. They are not evicted, because the removal of an open
+    /// file frees no room.
     var all: Set<VersionID> { writers.withLock { Set($0.keys) } }
 
     func insert(_ name: String, of id: VersionID, by number: UInt64) {
         writers.withLock { $0[id, default: [:]][number] = name }
     }
 
-    /// Removes one writer of a version. Returns whether this was the last writer of that version.
+    /// Removes one writer of a version. Returns whether the version has no writer any more.
     func remove(_ id: VersionID, by number: UInt64) -> Bool {
         writers.withLock { writers in
             guard writers[id]?.removeValue(forKey: number) != nil else { return false }

@@ -5,11 +5,10 @@
 /// The ledger is built once from the log and the files, when a store is opened. After that, each change of a version updates
 /// the ledger.
 struct QuotaLedger: Sendable {
-    /// The bytes that each version is charged for at least. They stand for its inode, its name, and an ordinary line in the
-    /// log.
+    /// The least bytes that a version is charged for: room for its inode, its name, and an ordinary line in the log.
     static let leastRoom = 4096
 
-    /// A file of the store. Several versions may be names of the same file.
+    /// A file of the store. Several versions can be names of the same file.
     struct StoredFile: Hashable, Sendable {
         let device: UInt64
         let inode: UInt64
@@ -22,9 +21,9 @@ struct QuotaLedger: Sendable {
         case stranger
     }
 
-    /// How many steps rely on a version. A step relies on a version if the step destroys the contents that the version holds.
+    /// How many steps rely on a version. A step relies on a version if the version holds the contents that the step destroys.
     enum Reliance: Sendable {
-        /// No step may rely on the version, because its contents or its log line may not be on the disk.
+        /// No step can rely on the version, because its contents or its log line are possibly not on the disk.
         case none
         case one
         case several
@@ -42,17 +41,17 @@ struct QuotaLedger: Sendable {
         let line: Int
         /// The time at which the contents were preserved, by the steady clock, in nanoseconds.
         let born: Int64
-        /// Whether the age of the version is known. It is false if the computer's clock was not set when the contents were
+        /// Whether the age of the version is known. It is unknown if the computer's clock was not set when the contents were
         /// preserved.
         let isDated: Bool
-        /// The last time at which a step relied on the version, by the steady clock, in nanoseconds.
+        /// The latest time at which a step relied on the version, by the steady clock, in nanoseconds.
         var since: Int64
         var reliance = Reliance.one
         var body: StoredFile
         var room: Int
         var size: Int
 
-        /// Whether the version is a copy. Only the store can change the file of a copy; a program may change the file of a
+        /// Whether the version is a copy. Only the store can change the file of a copy, but a program can change the file of a
         /// link.
         var isCopy: Bool { [.copy, .reflink, .shared].contains(method) }
         var nameRoom: Int { QuotaLedger.leastRoom + line }
@@ -69,24 +68,24 @@ struct QuotaLedger: Sendable {
         let initiator: Initiator
         var names = 0
         var room = 0
-        /// Whether the file shares its blocks with another file, as far as the store knows. It is true after a copy by reflink.
+        /// Whether the file is known to share its blocks with another file, because it was copied by reflink.
         var isCloned = false
-        /// The last time at which the file was seen to have names outside the store, by the steady clock; nil if it never was.
+        /// The latest time at which the file had names outside the store, by the steady clock; nil if it was never seen with
+        /// such names.
         var elsewhere: Int64?
 
-        /// The bytes that the file takes beyond those that are charged for one name.
+        /// The bytes of the file beyond `leastRoom`, which is charged for one name.
         var excess: Int { max(room - QuotaLedger.leastRoom, 0) }
     }
 
-    /// The versions of one owner or document in the order of their IDs. Versions that were preserved because of a conflict are
-    /// in a list of their own.
+    /// The versions of one owner or of one document, in the order of their IDs. Versions from conflicts are in a separate list.
     private struct VersionQueue: Sendable {
         var plain: [VersionID] = []
         var conflicts: [VersionID] = []
-        /// The bytes that these versions are charged for. For an owner, they include the room that is reserved for copies in
-        /// progress.
+        /// The bytes that these versions are charged for. For an owner, this contains the room that is reserved for unfinished
+        /// copies.
         var room = 0
-        /// The part of `room` that users other than the owner and root caused.
+        /// The part of `room` that is charged for versions caused by strangers: users other than the owner and root.
         var strangers = 0
 
         var isEmpty: Bool { plain.isEmpty && conflicts.isEmpty && room == 0 }
@@ -105,8 +104,8 @@ struct QuotaLedger: Sendable {
     private var storedFiles: [StoredFile: FileUsage] = [:]
     private var owners: [UInt32: VersionQueue] = [:]
     private var documents: [[UInt8]: VersionQueue] = [:]
-    /// The IDs of copies by owner and size, the latest at the end. A new file with the same owner and size is compared with
-    /// these copies.
+    /// The IDs of copies by owner and size, the latest last. A new file of the same owner and size is compared with these
+    /// copies.
     private var copiesByKey: [CopyKey: [VersionID]] = [:]
 
     subscript(id: VersionID) -> ChargedVersion? { versions[id] }
@@ -114,9 +113,10 @@ struct QuotaLedger: Sendable {
     func count(of path: [UInt8]) -> Int { documents[path]?.count ?? 0 }
     func has(_ body: StoredFile) -> Bool { storedFiles[body] != nil }
 
-    /// The bytes that an owner's versions are charged for, with the room that is reserved for copies in progress.
+    /// The bytes that an owner's versions are charged for, including the room that is reserved for unfinished copies.
     func room(of owner: UInt32) -> Int { owners[owner]?.room ?? 0 }
-    /// The part of an owner's bytes that users other than the owner and root caused, with the room reserved for their copies.
+    /// The part of an owner's bytes that strangers have caused, including the room that is reserved for unfinished copies of
+    /// strangers.
     func strangersRoom(of owner: UInt32) -> Int { owners[owner]?.strangers ?? 0 }
 
     mutating func insert(_ id: VersionID, _ version: ChargedVersion) {
@@ -143,16 +143,16 @@ struct QuotaLedger: Sendable {
         if copiesByKey[key]?.isEmpty ?? false { copiesByKey[key] = nil }
     }
 
-    /// Updates a version after its file was replaced or has changed its size.
+    /// Changes the entry of a version after its file was replaced or got another size.
     mutating func change(_ id: VersionID, to body: StoredFile, room: Int, size: Int) {
         guard var version = versions[id] else { return }
         subtract(version)
         (version.body, version.room) = (body, room)
-        // Copies are found by their size in `copiesByKey`, so the size of a copy stays. Only the size of a link can change.
+        // The size of a copy never changes, and `copiesByKey` finds a copy by this size. Only the size of a link can change.
         if !version.isCopy { version.size = size }
         versions[id] = version
         add(version)
-        // The file may be the file of several versions, so its new room is charged once for all of them.
+        // Several versions can share the file, so its new room is charged once for all of them.
         guard var shared = storedFiles[body] else { return }
         let former = shared.excess
         shared.room = room
@@ -160,8 +160,8 @@ struct QuotaLedger: Sendable {
         charge(shared.excess - former, to: shared.owner, shared.initiator)
     }
 
-    /// Returns whether a step may rely on a version that was preserved after `moment`. If so, the version stays as long as if
-    /// it were preserved at `now`.
+    /// If a version was preserved after `moment` and steps can rely on it, returns true. The version then stays as long as a
+    /// version that is preserved at `now`.
     mutating func renewIfRecent(
         _ id: VersionID, preservedAfter moment: Int64, for reliance: Reliance, at now: Int64
     ) -> Bool {
@@ -227,31 +227,32 @@ extension QuotaLedger.ChargedVersion {
     }
 }
 
-/// The choice of the versions to evict.
+/// The choice of versions for an eviction.
 extension QuotaLedger {
     typealias Choice = (VersionID) -> Bool
 
-    /// A search for versions to evict: which versions may be evicted, and how much room they must free.
+    /// A request for an eviction: which versions can be evicted, and how much room they must free.
     struct EvictionRequest {
-        /// How the freed room is counted.
+        /// How the room that an eviction frees is measured.
         enum Measure {
-            /// The room is counted in bytes charged to the owner.
+            /// The room is measured in bytes that are charged to the owner.
             case charges
-            /// The room is counted in bytes on the disk. A file that programs can also name outside the store frees nothing. So
-            /// the caller gives the number of names of such files.
+            /// The room is measured in bytes on the disk. A file with names outside the store frees nothing, so the caller
+            /// passes the number of names of such files.
             case blocks
         }
 
         let owner: UInt32
         let room: Int
         let measure: Measure
-        /// Only versions on which no step relied since this time may be evicted. Versions from conflicts are evicted after all
-        /// others, and `conflictsBefore` applies to them.
+        /// A version can be evicted only if no step has relied on it since this time. For versions from conflicts,
+        /// `conflictsBefore` applies in the same way.
         let before: Int64
         let conflictsBefore: Int64
-        /// If this is a path, only versions of that document are evicted.
+        /// The path of a document; only versions of this document are evicted. If it is nil, all versions of the owner can be
+        /// evicted.
         var path: [UInt8]?
-        /// Whether only versions are evicted that users other than the owner and root have caused.
+        /// Whether only versions are evicted that strangers have caused: users other than the owner and root.
         var onlyStrangers = false
         /// Versions of this file are not evicted, because the new version shares the file.
         var excludedFile: StoredFile?
@@ -259,16 +260,15 @@ extension QuotaLedger {
 
     enum EvictionPlan {
         case enough([VersionID])
-        /// All versions that may be evicted together free at most these bytes, which is not enough.
+        /// The evictable versions together free at most this many bytes, which is not enough.
         case tooLittle(Int)
     }
 
-    /// Returns the oldest versions that together free enough room, versions from conflicts last. The search examines each
-    /// version once.
+    /// Returns the oldest versions that together free enough room, versions from conflicts last.
     ///
-    /// A version is not chosen if its removal frees nothing. If several versions share a file, removing one of them frees only
-    /// the room of a name. Such versions are chosen only if the removal of whole files does not free enough. `names` has the
-    /// number of names, in and outside the store, of linked files.
+    /// A version is not chosen if its removal frees nothing. If several versions share a file, the removal of one version frees
+    /// only the room of a name. Such versions are chosen only if the removal of whole files does not free enough. `names` has
+    /// the number of all names of linked files, in the store and outside.
     func oldest(_ eviction: EvictionRequest, excluding isExcluded: Choice, names: [StoredFile: Int] = [:])
         -> EvictionPlan
     {
@@ -293,8 +293,8 @@ extension QuotaLedger {
         if let path = eviction.path { documents[path] } else { owners[eviction.owner] }
     }
 
-    /// Returns the oldest linked files that may be evicted and have an unknown number of names. Files that were seen with names
-    /// outside the store since `moment` are left out.
+    /// Returns the oldest evictable linked files for which the number of names must be read. Files that had names outside the
+    /// store since `moment` are left out.
     func unseen(
         _ eviction: EvictionRequest, excluding isExcluded: Choice, since moment: Int64, most: Int
     ) -> [StoredFile: VersionID] {
@@ -399,8 +399,8 @@ extension QuotaLedger {
 
 /// The evictions that failed in the last second.
 ///
-/// A repeated request for the same room is refused without a search. A search through all versions for each refused open would
-/// hold the lock and delay other requests.
+/// If a request for the same room is repeated within that second, it fails without a search. A search goes through all versions
+/// while it holds the lock, so it delays other requests.
 struct FailedEvictions: Sendable {
     private struct Kind: Hashable, Sendable {
         let owner: UInt32
@@ -415,12 +415,12 @@ struct FailedEvictions: Sendable {
     }
 
     private struct Answer: Sendable {
-        /// The bytes that could be freed at most when the eviction failed.
+        /// The most bytes that the failed eviction could have freed.
         let most: Int
         let moment: Int64
     }
 
-    /// The time for which a failed eviction is remembered: one second, in nanoseconds.
+    /// How long a failed eviction is remembered: one second, in nanoseconds.
     private static let validity = Int64(1_000_000_000)
     private static let most = 256
     private var answers: [Kind: Answer] = [:]
@@ -439,7 +439,7 @@ struct FailedEvictions: Sendable {
 }
 
 extension [VersionID] {
-    /// Inserts an ID so that the list stays sorted. Nearly always the new ID is the greatest, so it is appended.
+    /// Inserts an ID at its place in the sorted list. Nearly always the new ID is the greatest, and is appended.
     fileprivate mutating func insert(sorted id: VersionID) {
         guard let last, last > id else { return append(id) }
         insert(id, at: index(of: id))
