@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// The maximum number of descriptors of this process (`RLIMIT_NOFILE`).
+/// The maximum number of descriptors that this process can have (`RLIMIT_NOFILE`).
 package enum DescriptorLimit {
     package static var current: Int {
         var limit = rlimit()

@@ -5,10 +5,9 @@ import Glibc
 package enum DescriptorTable {
     /// Makes the kernel enlarge the table for `count` descriptors, or for `RLIMIT_NOFILE` if that limit is lower.
     ///
-    /// Callers call this method before the process starts a second thread. Without it the kernel doubles the table each time
-    /// the table is full. In a process of several threads, the thread that needs the next descriptor then waits until no
-    /// processor reads the old table. That wait took 4 to 20 ms (`expand_fdtable` in the kernel's `fs/file.c`). The table never
-    /// shrinks, and uses eight bytes for each descriptor.
+    /// Callers call this method while the process has a single thread. Later, an enlargement is slow: the thread that needs the
+    /// next descriptor waits until no processor uses the old table. That wait took 4 to 20 ms (`expand_fdtable` in the kernel's
+    /// `fs/file.c`). The table never shrinks, and uses eight bytes for each descriptor.
     package static func reserve(_ count: Int) throws(Errno) {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw .last }

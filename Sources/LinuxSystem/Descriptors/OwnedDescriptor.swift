@@ -17,7 +17,7 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
     // An error of close(2) is ignored here, because `deinit` has no caller to receive it.
     deinit { _ = Glibc.close(rawValue) }
 
-    /// Ends this value without closing the descriptor, which the caller must close itself from now on.
+    /// Ends this value without closing the descriptor, and returns the descriptor. The caller must close it.
     package consuming func release() -> CInt {
         let rawValue = rawValue
         discard self
@@ -35,8 +35,7 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
         return OwnedDescriptor(adopting: try retryingOnInterrupt { open(path, flags) })
     }
 
-    /// Returns an `O_PATH` descriptor for a path without symbolic links; throws ELOOP if the path contains a symbolic link by
-    /// now.
+    /// Returns an `O_PATH` descriptor for a path without symbolic links. Throws ELOOP if the path now contains a symbolic link.
     package static func openResolved(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
         try path.withPath { (path) throws(Errno) in
             try openDirectory(path, in: AT_FDCWD)

@@ -4,16 +4,16 @@ import Glibc
 
 /// Waits for the lock of a file with a time limit; `flock(2)` itself has no time limit.
 ///
-/// A separate thread waits in the kernel. If the time ends first, the separate thread goes on waiting until the lock is free.
+/// A separate thread waits in the kernel. If the time limit ends the wait, that thread goes on waiting until the lock is free.
 /// This does no harm, because callers then end the process.
 package enum BoundedFileLock {
     /// Takes the exclusive lock of a file, or stops waiting when the time is over.
     ///
     /// - Parameters:
-    ///   - file: an open file, which owns the lock.
+    ///   - file: an open file; the lock belongs to this open file.
     ///   - time: the longest wait.
-    ///   - isHopeless: called before the wait begins and after each change of the mount table. The wait ends without the lock
-    ///     when it returns true.
+    ///   - isHopeless: called before the wait begins and after each change of the mount table. If it returns true, the wait
+    ///     ends without the lock.
     /// - Returns: whether the lock was taken.
     /// - Throws: the error that prevents the wait.
     package static func acquire(
@@ -38,7 +38,7 @@ package enum BoundedFileLock {
 
     /// Returns the time left until `end` in milliseconds; nil after `end`.
     ///
-    /// The result is rounded up. Otherwise many waits of length zero would follow the last wait.
+    /// The result is rounded up, because a wait of 0 ms in the last millisecond would be repeated many times.
     private static func milliseconds(until end: UInt64) -> CInt? {
         let now = MonotonicClock.nanoseconds
         return now < end ? CInt((end - now) / 1_000_000) + 1 : nil
@@ -54,7 +54,7 @@ package enum BoundedFileLock {
             self.pipe = pipe
         }
 
-        /// A descriptor that becomes readable when `run` has ended.
+        /// A descriptor that becomes readable when `run` returns.
         var completionDescriptor: CInt { pipe.readEnd.rawValue }
 
         func run() {

@@ -4,8 +4,8 @@ import Glibc
 
 /// Reports changes that any process makes in directories.
 ///
-/// The watch covers a whole file system if root creates it and the file system can identify its directories by file handles.
-/// Otherwise the watch covers each directory that a caller has added.
+/// If root creates the watch and the file system has file handles for its directories, the watch covers the whole file system.
+/// Otherwise it covers each directory that a caller has added.
 package final class ChangeWatch: Sendable {
     /// The kernel's interface that reports the changes: fanotify for a whole file system, inotify for single directories.
     package enum Kind: String, Sendable { case fanotify, inotify }
@@ -19,14 +19,16 @@ package final class ChangeWatch: Sendable {
         /// The file or directory has lost the name.
         package static let vanished = Self(rawValue: 2)
         package static let written = Self(rawValue: 4)
-        /// A process has closed a file that it could write to; the process may have written through a mapping.
+        /// A process has closed a file that it could write to. The process could also have written through a mapping of the
+        /// file.
         package static let closed = Self(rawValue: 8)
         package static let attributes = Self(rawValue: 16)
         /// The change concerns a directory, not a file.
         package static let directory = Self(rawValue: 32)
     }
 
-    /// The kernel's identification of a watched directory: a file handle from fanotify, the number of a watch from inotify.
+    /// The kernel's identification of a watched directory: a file handle for fanotify, the number of the directory's watch for
+    /// inotify.
     package enum Directory: Hashable, Sendable {
         case handle(PersistentFileHandle)
         case watch(Int32)
@@ -44,9 +46,9 @@ package final class ChangeWatch: Sendable {
     /// The changes that one read from the kernel's queue returns.
     package struct Changes: Sendable {
         package var changes: [Change] = []
-        /// The watches that have ended because their directories were removed.
+        /// The numbers of the watches that have ended because their directories were removed.
         package var ended: [Int32] = []
-        /// Whether the kernel's queue was full. Changes are then missing from the report, so any file may have changed.
+        /// Whether the kernel's queue was full, so that changes are missing. Any file can have changed in this case.
         package var hasOverflowed = false
     }
 
@@ -95,10 +97,10 @@ package final class ChangeWatch: Sendable {
         return watch
     }
 
-    /// Removes the watch of a directory; does nothing if the kernel has already ended the watch with the directory.
+    /// Removes the watch of a directory. Does nothing if the kernel has ended the watch because the directory was removed.
     package func remove(_ watch: Int32) { _ = clinux_inotify_remove(descriptor.rawValue, watch) }
 
-    /// Sleeps until changes can be read, or until a moment of the monotonic clock in nanoseconds.
+    /// Sleeps until changes can be read, or until `moment`, which is a time of the monotonic clock in nanoseconds.
     ///
     /// Returns whether changes can be read.
     package func wait(until moment: UInt64?) -> Bool {
@@ -107,7 +109,7 @@ package final class ChangeWatch: Sendable {
         return clinux_poll_until(descriptor.rawValue, left) > 0
     }
 
-    /// Reads up to 64 KiB of changes without waiting; the result is empty if nothing has changed.
+    /// Reads up to 64 KiB of changes without waiting. The result is empty if there are no changes.
     package func read() throws(Errno) -> Changes {
         var buffer = [UInt64](repeating: 0, count: Self.bufferSize / 8)
         let file = descriptor.rawValue
@@ -141,7 +143,8 @@ package final class ChangeWatch: Sendable {
         let directory: Directory
         switch kind {
         case .fanotify:
-            // The kernel sends no handle for a file that has no name any more or is being removed.
+            // The kernel sends no file handle for a file without a name, or for a file that is being removed. Such a change is
+            // not reported.
             guard let handle = change.handle else { return }
             directory = .handle(
                 PersistentFileHandle(UnsafeBufferPointer(start: handle, count: change.handle_size)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// Calls that open or make a directory by absolute path. Only a process that has no mount yet may use them.
+/// Calls that open or make a directory by an absolute path. A process may use them only while it has no mount.
 extension OwnedDescriptor {
     /// Makes a directory by `mkdir(2)`; returns false if the name exists already.
     package static func makeDirectory(at path: String, mode: UInt32) throws(Errno) -> Bool {

@@ -2,26 +2,26 @@
 import CLinux
 import Glibc
 
-/// System calls with names that end in `at`: each acts on a name in this directory.
+/// System calls with names that end in `at`. Each acts on a name in the directory of this descriptor.
 extension OwnedDescriptor {
-    /// Returns an `O_PATH` descriptor for a file of any kind, even for a symbolic link itself: `openat2(2)`.
+    /// Returns an `O_PATH` descriptor for the file of a name, even for a symbolic link itself: `openat2(2)`.
     ///
-    /// The kernel looks up the name in this directory only, and follows no link.
+    /// The kernel looks up the name in this directory only, and follows no symbolic link.
     package borrowing func path(of name: borrowing FileName) throws(Errno) -> OwnedDescriptor {
         let (directory, bytes) = (rawValue, name.bytes)
         let flags = UInt64(CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC)
-        // RESOLVE_NO_SYMLINKS would refuse a final link even with O_NOFOLLOW. The kernel accepts the link here because of
-        // O_PATH.
+        // RESOLVE_NO_SYMLINKS refuses a symbolic link as the last name, even with O_NOFOLLOW. The kernel accepts such a link
+        // only with O_PATH.
         return OwnedDescriptor(
             adopting: try retryingOnInterrupt {
                 clinux_openat2(directory, bytes, flags, 0, CLINUX_RESOLVE_ONE_NAME)
             })
     }
 
-    /// Returns whether the kernel can resolve a path below the directory without waiting for a disk or a network.
+    /// Returns whether the kernel can resolve a path in the directory without waiting for a disk or a network.
     ///
-    /// The path must stay on the directory's file system, and only the last part of the path may be a link. Returns false if
-    /// the kernel cannot tell.
+    /// The path must stay on the directory's file system, and only the last part of the path may be a symbolic link. If the
+    /// kernel does not know the answer, returns false.
     package borrowing func isCached(_ path: UnsafePointer<CChar>) -> Bool {
         let flags = UInt64(CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC)
         let found = clinux_openat2(
@@ -57,19 +57,20 @@ extension OwnedDescriptor {
         guard symlinkat(target, rawValue, name.bytes) == 0 else { throw .last }
     }
 
-    /// `linkat(2)`: gives the file of another descriptor a name in this directory; an `O_PATH` descriptor is enough.
+    /// `linkat(2)`: gives the file of another descriptor a name in this directory. For that file, an `O_PATH` descriptor is
+    /// enough.
     package borrowing func link(
         _ file: borrowing OwnedDescriptor, as name: borrowing FileName
     ) throws(Errno) {
         guard clinux_link_descriptor(file.rawValue, rawValue, name.bytes) == 0 else { throw .last }
     }
 
-    /// `unlinkat(2)`: removes this name of a file, or an empty directory.
+    /// `unlinkat(2)`: removes a name of a file, or an empty directory, from this directory.
     package borrowing func remove(_ name: borrowing FileName, isDirectory: Bool) throws(Errno) {
         guard unlinkat(rawValue, name.bytes, isDirectory ? AT_REMOVEDIR : 0) == 0 else { throw .last }
     }
 
-    /// `renameat2(2)`: moves a name to another directory, which may be this directory.
+    /// `renameat2(2)`: moves a name from this directory to another directory, or to a new name in this directory.
     package borrowing func rename(
         _ name: borrowing FileName, to newName: borrowing FileName,
         in newDirectory: borrowing OwnedDescriptor, flags: UInt32
@@ -80,7 +81,7 @@ extension OwnedDescriptor {
 
     /// `readlinkat(2)`: returns the target of the symbolic link that this descriptor refers to.
     package borrowing func linkTarget() throws(Errno) -> [UInt8] {
-        // The kernel stores no target that is longer than PATH_MAX.
+        // The target always fits into this buffer, because the kernel stores no longer target than PATH_MAX.
         var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
         let descriptor = rawValue
         let count = target.withUnsafeMutableBytes { buffer in
@@ -91,7 +92,7 @@ extension OwnedDescriptor {
         return Array(target[..<count])
     }
 
-    /// Returns the path by which the kernel knows the file now, from the root of this process: `/proc/self/fd`.
+    /// Returns the path that the file has now, from the root of this process, as the kernel knows it: `/proc/self/fd`.
     ///
     /// Returns `/` for a file without a name that the kernel knows. Throws ENAMETOOLONG for a path that is longer than a memory
     /// page.
@@ -109,8 +110,8 @@ extension OwnedDescriptor {
                     openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                 })
         } catch {
-            // The open by `.` fails for a caller that may read but not search the directory. The open through `/proc` succeeds,
-            // but takes longer.
+            // Opening `.` fails if the caller may read the directory but not search it. Opening through `/proc` succeeds in
+            // this case, but takes longer.
             guard error == .noAccess else { throw error }
             return try reopen(flags: O_RDONLY | O_DIRECTORY)
         }

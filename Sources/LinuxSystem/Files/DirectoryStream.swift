@@ -3,9 +3,11 @@ import Glibc
 
 /// An open directory as a `readdir(3)` stream, which returns the names in the directory.
 package struct DirectoryStream: ~Copyable, @unchecked Sendable {
-    // @unchecked: any thread may use a DIR, but only one at a time. An owner that shares a stream uses a lock.
+    // @unchecked: any thread may use a DIR, but only one thread at a time. If several threads share a stream, its owner uses a
+    // lock.
     private let stream: OpaquePointer
-    /// Whether the caller refused the last entry, for example because its page was full. The next call passes that entry again.
+    /// Whether the caller refused the last entry, for example because its buffer was full. The next call passes that entry to
+    /// the caller once more.
     private var offersAgain = false
     private var last: UnsafeMutablePointer<dirent>?
     private var position = 0
@@ -21,8 +23,8 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
     /// Calls `body` for each entry from `offset` on, until `body` returns false or no entry is left.
     ///
     /// If `body` returns false for an entry, the next call begins with that entry. The second argument of `body` is the inode
-    /// number, the third is `d_type`, and the last is the offset of the next entry. After an error a further call may still
-    /// find entries.
+    /// number, the third is `d_type`, and the last is the offset of the next entry. After an error, another call can still
+    /// return entries.
     package mutating func forEach(
         from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
     ) throws(Errno) {
@@ -31,7 +33,8 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
             (position, offersAgain) = (offset, false)
         }
         while let entry = try offersAgain ? last : next() {
-            // A record is shorter than the 256 bytes that C declares for a name, so `&entry.pointee.d_name` would read too far.
+            // The kernel's record can be shorter than the 256 bytes that C declares for a name. A copy of the C array would
+            // read beyond the record, so only a pointer is used.
             let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let next = entry.pointee.d_off
             (last, offersAgain) = (entry, true)
@@ -43,7 +46,7 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Returns the next entry, or nil after the last entry. Only `errno` distinguishes the end from a read error.
+    /// Returns the next entry; nil after the last entry. In C, only `errno` shows whether the end or an error was reached.
     private borrowing func next() throws(Errno) -> UnsafeMutablePointer<dirent>? {
         while true {
             errno = 0

@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// The new value of a file's time: a given time, the present time, or no change.
+/// The change of a file's time: to a given time, to the present time, or no change.
 package enum TimeChange: Sendable {
     case omit
     case now
@@ -44,7 +44,7 @@ extension OwnedDescriptor {
         guard result == 0 else { throw .last }
     }
 
-    /// `access(2)`: throws if the daemon itself lacks the permissions in `mask`.
+    /// `access(2)`: throws if the daemon itself lacks one of the permissions in `mask`.
     package borrowing func checkAccess(_ mask: CInt) throws(Errno) {
         let descriptor = rawValue
         guard withDescriptorPath(descriptor, { access($0, mask) }) == 0 else { throw .last }
@@ -53,7 +53,7 @@ extension OwnedDescriptor {
 
 /// System calls for extended attributes. They act on a symbolic link itself, not on its target.
 extension OwnedDescriptor {
-    /// `getxattr(2)`: reads an attribute into the buffer and returns its size. An empty buffer gets only the size.
+    /// `getxattr(2)`: reads an attribute into the buffer and returns its size. With an empty buffer, only returns the size.
     package borrowing func extendedAttribute(
         _ name: UnsafePointer<CChar>, into buffer: UnsafeMutableRawBufferPointer
     ) throws(Errno) -> Int {
@@ -63,7 +63,8 @@ extension OwnedDescriptor {
         return count
     }
 
-    /// `listxattr(2)`: reads the attributes' names into the buffer and returns their size. An empty buffer gets only the size.
+    /// `listxattr(2)`: reads the names of the attributes into the buffer and returns their size. With an empty buffer, only
+    /// returns the size.
     package borrowing func extendedAttributeNames(
         into buffer: UnsafeMutableRawBufferPointer
     ) throws(Errno) -> Int {

@@ -2,21 +2,22 @@
 import CLinux
 import Glibc
 
-/// System calls for the contents of whole files: to share blocks, copy, append, and write to the disk.
+/// System calls for the contents of whole files: share blocks, copy, compare, append, and write to the disk.
 extension OwnedDescriptor {
-    /// Opens this descriptor's file anew for reading, at position 0; an `O_PATH` descriptor is enough.
+    /// Opens this descriptor's file once more for reading, at position 0. An `O_PATH` descriptor is enough.
     package borrowing func reopenForReading() throws(Errno) -> OwnedDescriptor {
         let descriptor = rawValue
         return OwnedDescriptor(
             adopting: try retryingOnInterrupt { clinux_reopen_for_reading(descriptor) })
     }
 
-    /// Opens this descriptor's file anew with `O_APPEND`, for reading and appending.
+    /// Opens this descriptor's file once more with `O_APPEND`, for reading and appending.
     package borrowing func reopenForAppending() throws(Errno) -> OwnedDescriptor {
         try reopen(flags: O_RDWR | O_APPEND)
     }
 
-    /// `ioctl(2)` with `FICLONE`: makes the target share this file's blocks; returns false if the file system cannot do that.
+    /// `ioctl(2)` with `FICLONE`: makes the file `target` share this file's blocks. Returns false if the file system cannot
+    /// share blocks.
     package borrowing func reflink(to target: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         if clinux_reflink(rawValue, target.rawValue) == 0 { return true }
         let cannot = [EOPNOTSUPP, ENOTTY, EINVAL, EXDEV, EPERM, ETXTBSY, ENOSYS, EACCES, EISDIR]
@@ -31,8 +32,8 @@ extension OwnedDescriptor {
 
     /// Copies up to `limit` bytes from this file's position to the other file, and returns the number of copied bytes.
     ///
-    /// The method uses `copy_file_range(2)`, with which some file systems copy without moving bytes. If that call is refused or
-    /// ends early, the method uses `sendfile(2)`.
+    /// The method uses `copy_file_range(2)`, which can share blocks or copy on a server. If that call is refused or ends early,
+    /// `sendfile(2)` copies the rest.
     package borrowing func copyContents(
         to target: borrowing OwnedDescriptor, limit: Int
     ) throws(Errno) -> Int {
@@ -42,7 +43,8 @@ extension OwnedDescriptor {
         do throws(Errno) {
             copied = try Self.repeating(upTo: limit) { clinux_copy_file_range(from, to, $0) }
         } catch {
-            // A refused call has not moved the position, so the position still tells how many bytes were copied.
+            // The refused call has copied nothing and left the position unchanged. So the position still shows how many bytes
+            // were copied.
             guard cannot.contains(error.rawValue) else { throw error }
             copied = Int(lseek(from, 0, SEEK_CUR))
         }
@@ -61,7 +63,8 @@ extension OwnedDescriptor {
         return done
     }
 
-    /// Returns whether this file and another file have the same bytes in a range. Both files must contain the whole range.
+    /// Returns whether this file and another file have the same bytes in a range. Each of the two files must contain the whole
+    /// range.
     package borrowing func hasSameContents(
         as other: borrowing OwnedDescriptor, from offset: Int = 0, count: Int
     ) throws(Errno) -> Bool {
@@ -110,7 +113,7 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { ftruncate(descriptor, off_t(size)) }
     }
 
-    /// `flock(2)` with `LOCK_EX | LOCK_NB`: takes the lock without waiting; returns false if another open file holds it.
+    /// `flock(2)` with `LOCK_EX | LOCK_NB`: takes the lock without waiting. Returns false if another open file has the lock.
     package borrowing func tryLock() throws(Errno) -> Bool {
         if clinux_lock_at_once(rawValue) == 0 { return true }
         guard errno == EWOULDBLOCK else { throw .last }
@@ -119,14 +122,15 @@ extension OwnedDescriptor {
 
     /// Releases the lock of the open file: `flock(2)` with `LOCK_UN`.
     ///
-    /// To close the descriptor may not release the lock, because the lock belongs to the open file. A child process shares the
-    /// open file from its start until it runs its program.
+    /// Closing the descriptor is not enough: a child process has a copy of the descriptor until it runs its program, and the
+    /// lock stays as long as a copy is open.
     package borrowing func unlock() {
         // The call fails only for a descriptor that refers to no open file.
         _ = clinux_unlock(rawValue)
     }
 
-    /// `getxattr(2)`: returns the POSIX access ACL in the kernel's form; nil if the file has only the permissions of its mode.
+    /// `getxattr(2)`: returns the POSIX access ACL in the kernel's form. Returns nil if the file has no ACL, but only the
+    /// permissions of its mode.
     package borrowing func accessControlList() throws(Errno) -> [UInt8]? {
         let name = "system.posix_acl_access"
         var value = [UInt8](repeating: 0, count: 1 << 16)

@@ -20,7 +20,7 @@ extension OwnedDescriptor {
         return done
     }
 
-    /// Reads from the page cache without waiting for the disk; returns nil if the cache cannot fill the whole buffer.
+    /// Reads from the page cache without waiting for the disk. Returns nil if the bytes in the cache do not fill the buffer.
     package borrowing func readFromCache(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) -> Int? {
@@ -30,7 +30,7 @@ extension OwnedDescriptor {
 
     /// Writes all bytes with `pwrite(2)`. Returns a smaller number only if an error occurred after some bytes.
     ///
-    /// Without an offset the method appends: each byte goes to the place that is the end of the file at the time of the write.
+    /// If `offset` is nil, the method appends: the bytes go to the end that the file has at the time of the write.
     package borrowing func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64?) throws(Errno) -> Int {
         let descriptor = rawValue
         var done = 0
@@ -62,13 +62,13 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { dataOnly ? fdatasync(descriptor) : fsync(descriptor) }
     }
 
-    /// `close(2)` of a duplicate descriptor. This call returns the errors of earlier writes that a remote file system had
-    /// delayed.
+    /// Closes a duplicate of the descriptor. On a remote file system, this close(2) returns the errors of earlier writes that
+    /// were delayed.
     package borrowing func flush() throws(Errno) {
         let another = try OwnedDescriptor.duplicating(rawValue).release()
         guard Glibc.close(another) != 0 else { return }
         let error = Errno.last
-        // After EINTR the kernel has closed the descriptor too, so this error is ignored.
+        // The kernel closes the descriptor even if it returns EINTR, so this error is ignored.
         if error.rawValue != EINTR { throw error }
     }
 
@@ -78,7 +78,7 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { clinux_fallocate(descriptor, mode, offset, length) }
     }
 
-    /// `copy_file_range(2)`, called once; it may copy fewer bytes than the caller asked for.
+    /// `copy_file_range(2)`, called once. It can copy fewer bytes than the caller asked for.
     package borrowing func copyRange(
         at offset: Int64, to other: borrowing OwnedDescriptor, at otherOffset: Int64, length: Int
     ) throws(Errno) -> Int {
@@ -95,9 +95,10 @@ extension OwnedDescriptor {
         return Int64(try retryingOnInterrupt { lseek(descriptor, off_t(offset), whence) })
     }
 
-    /// Returns whether no process has the file open for writing or mapped writable; false if the kernel cannot tell.
+    /// Returns whether no process has the file open for writing or mapped writable. If the kernel does not know the answer,
+    /// returns false.
     ///
-    /// The method takes a lease for a moment, which the kernel grants only if no process may write. During this moment, another
+    /// The method takes a lease for a moment, which the kernel grants only if no process can write. During this moment, another
     /// process that opens the file for writing waits, or fails with `O_NONBLOCK`. Conditions for a correct answer:
     ///
     /// - The descriptor is open for reading only.
@@ -105,7 +106,8 @@ extension OwnedDescriptor {
     /// - `SIGIO` does not end the process.
     package borrowing func hasNoWriter() -> Bool { clinux_has_no_writer(rawValue) }
 
-    /// Returns whether a process has the file open for writing or mapped writable; false if the kernel cannot tell.
+    /// Returns whether a process has the file open for writing or mapped writable. If the kernel does not know the answer,
+    /// returns false.
     package borrowing func hasWriter() -> Bool { clinux_has_writer(rawValue) }
 
     /// `fcntl(2)` with `F_SETFL`: sets the status flags of the open file, such as `O_APPEND`.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads from `/proc` whether programs hold locks on their open files.
+/// Finds out from `/proc` whether programs hold locks on their open files.
 package enum FileLocks {
     private static let label = Array("lock:".utf8)
-    /// The kernel's names for `flock(2)` locks and for both kinds of `fcntl(2)` locks. All other entries are leases, which are
-    /// no locks of a program.
+    /// The kernel's names for `flock(2)` locks and for the two kinds of `fcntl(2)` locks. Other entries in the list are leases,
+    /// which are not locks.
     private static let kinds = ["FLOCK", "POSIX", "OFDLCK"].map { Array($0.utf8) }
 
     /// Returns whether the text of `/proc/PID/fdinfo/FD` lists a lock that was taken through this descriptor.

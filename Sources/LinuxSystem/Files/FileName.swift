@@ -7,15 +7,15 @@ import Glibc
 /// A name in a directory, as bytes and never as text.
 ///
 /// Linux names need not be UTF-8, and Swift's `String` treats two different names as equal if Unicode does. A `FileName` does
-/// not own its bytes. It is non-copyable and only passed `borrowing`, so it cannot outlive them. A ``NameBytes`` owns its
-/// bytes.
+/// not own its bytes. It cannot outlive the bytes, because it is non-copyable and only passed `borrowing`. A ``NameBytes`` owns
+/// its bytes.
 public struct FileName: ~Copyable {
     public let bytes: UnsafePointer<CChar>
 
     @inlinable
     public init(borrowing bytes: UnsafePointer<CChar>) { self.bytes = bytes }
 
-    /// Whether the name is `.` or `..`. Directories list these two names, but only the kernel looks them up.
+    /// Whether the name is `.` or `..`. A listing of a directory contains these two names.
     public var isSelfOrParent: Bool {
         let dot = CChar(UInt8(ascii: "."))
         guard bytes[0] == dot else { return false }
@@ -41,13 +41,12 @@ public struct NameBytes: Hashable, Sendable, CustomStringConvertible {
 
     /// Calls `body` with the name as a C string, for use in a system call.
     ///
-    /// The method is inlined. As a generic function that is instantiated at run time, it would take long beside the system
-    /// call.
+    /// The method is inlined, because a call of the generic form takes long compared to the system call.
     @inlinable
     public func withName<Value: ~Copyable, Failure: Error>(
         _ body: (borrowing FileName) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        // The bytes are in a temporary allocation, because a new array takes as long as the system call.
+        // The bytes are copied into a temporary allocation, because to allocate a new array takes as long as the system call.
         try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes.count + 1) {
             (buffer) throws(Failure) in
             let end = buffer.initialize(fromContentsOf: bytes)

@@ -4,8 +4,8 @@ import Glibc
 
 /// The result of `statx(2)` for a file.
 ///
-/// No signature contains a C structure such as `struct stat`. clang assigns a C structure to the module that included its
-/// header first, so two modules cannot exchange it.
+/// A C structure such as `struct stat` could not be passed between modules. clang assigns it to the module that included its
+/// header first. So this is a Swift structure.
 package struct FileStatus: Sendable, Equatable {
     package struct Time: Sendable, Hashable {
         package var seconds: Int64
@@ -44,7 +44,7 @@ package struct FileStatus: Sendable, Equatable {
     /// The time when the file was created; zero if the file system does not record this time.
     package var born: Time
     package var attributes: Attributes
-    /// The number of the mount through which the file was opened.
+    /// The number of the mount by which the descriptor was opened.
     package var mount: UInt64
 
     package var kind: UInt32 { mode & S_IFMT }
@@ -53,7 +53,8 @@ package struct FileStatus: Sendable, Equatable {
     package var isSymbolicLink: Bool { kind == S_IFLNK }
     /// Whether an attribute, such as immutable, forbids operations that an `O_PATH` descriptor would otherwise allow.
     package var isProtected: Bool { attributes.rawValue & Attributes.all.rawValue != 0 }
-    /// Whether the directory has the sticky bit. Only the owner of a file or of the directory may then remove a name in it.
+    /// Whether the directory has the sticky bit. With this bit, only the owner of a file or of the directory may remove a name
+    /// in it.
     package var isSticky: Bool { mode & S_ISVTX != 0 }
 
     init(_ status: clinux_status) {
@@ -80,12 +81,12 @@ extension OwnedDescriptor {
     /// `statx(2)` of the open file itself.
     package borrowing func status() throws(Errno) -> FileStatus { try FileStatus(of: rawValue, "") }
 
-    /// `statx(2)` of a name in this directory; it does not follow a symbolic link.
+    /// `statx(2)` of a name in this directory. If the name is a symbolic link, it returns the status of the link itself.
     package borrowing func status(of name: borrowing FileName) throws(Errno) -> FileStatus {
         try FileStatus(of: rawValue, name.bytes)
     }
 
-    /// `statx(2)` of a name, without a request to the server of a remote file system; so the answer may be outdated.
+    /// `statx(2)` of a name, without a request to the server of a remote file system. The result can therefore be outdated.
     package borrowing func cachedStatus(of name: borrowing FileName) throws(Errno) -> FileStatus {
         try FileStatus(of: rawValue, name.bytes, fromCache: true)
     }
@@ -102,7 +103,7 @@ extension FileStatus {
 }
 
 package enum DeviceNumber {
-    /// A device number that no driver uses: the highest major number is 4095, and drivers use numbers up to 511.
+    /// A device number that no driver uses: its major number is 4095, and drivers use major numbers up to 511.
     package static let none = clinux_device(4095, 0)
 }
 
@@ -119,7 +120,7 @@ package struct FilesystemStatus: Sendable {
     /// The kernel's number for the type of the file system, such as ext4.
     package var magic: Int64
 
-    /// Whether a repeated lookup in the file system never waits for a network or another process.
+    /// Whether the second lookup of a path never waits for a network or another process.
     ///
     /// True for ext4, XFS, Btrfs, F2FS and tmpfs.
     package var isLocal: Bool {

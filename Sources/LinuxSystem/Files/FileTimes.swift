@@ -2,16 +2,16 @@
 import CLinux
 import Glibc
 
-/// The accuracy with which a file system records the times of changes.
+/// How exactly a file system records the times of changes.
 package enum FileTimes {
     /// The four file systems that record precise times since Linux 6.13 (multigrain), by the numbers in `linux/magic.h`.
     private static let multigrain: Set<Int64> = [ext, 0x5846_5342, 0x9123_683E, tmpfs]
-    /// The number of ext4, ext2 and ext3. Small inodes of these file systems hold no fractions of a second and no time of
-    /// birth.
+    /// The number of ext4, ext2 and ext3. If the inodes of such a file system are small, they contain no fractions of a second
+    /// and no time of birth.
     private static let ext: Int64 = 0xEF53
     private static let tmpfs: Int64 = 0x0102_1994
 
-    /// Returns whether a file's times differ after each change that follows a read of the times.
+    /// Returns whether each change gives a file new times, if the times were read after the previous change.
     package static func detectEveryChange(
         on filesystem: FilesystemStatus, below root: borrowing OwnedDescriptor
     ) -> Bool {
@@ -19,20 +19,20 @@ package enum FileTimes {
         return filesystem.magic != ext || clinux_records_birth(root.rawValue) == 1
     }
 
-    /// Returns whether the first store to a mapped page alters the file's times as well.
+    /// Returns whether the first write to a mapped page changes the file's times.
     ///
-    /// On tmpfs the store does not. tmpfs writes to no disk, so it may map a page as writable after a mere read.
+    /// On tmpfs it does not, because tmpfs can map a page as writable after a mere read.
     package static func detectMappedStores(on filesystem: FilesystemStatus) -> Bool {
         filesystem.magic != tmpfs
     }
 
-    /// Returns the time in nanoseconds within which two changes of a file may leave the same times.
+    /// Returns the time in nanoseconds within which two changes of a file can have the same times.
     ///
     /// The value applies only if ``detectEveryChange(on:below:)`` returns false.
     ///
-    /// Most file systems record times by the kernel's tick, which lasts at most 10 ms. Times without fractions of a second may
-    /// come from FAT, with a resolution of two seconds. On ext4 with small inodes, and on some servers, the resolution is one
-    /// second.
+    /// Most file systems record the time of the kernel's last tick, and a tick lasts at most 10 ms. Times without fractions of
+    /// a second can come from FAT, with a resolution of two seconds. On ext4 with small inodes, and on some servers, times are
+    /// in whole seconds.
     package static func granularity(of status: FileStatus) -> Int64 {
         status.modified.nanoseconds == 0 ? 2_000_000_000 : 10_000_000
     }

@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A file's permanent identification on its file system: `name_to_handle_at(2)`. It stays the same when the file is renamed.
+/// A permanent identification of a file on its file system: `name_to_handle_at(2)`. A rename of the file does not change it.
 package struct PersistentFileHandle: Hashable, Sendable {
     /// The parts of `struct file_handle`: the size of the identification, its type, and the identification.
     fileprivate let bytes: [UInt8]
@@ -14,8 +14,8 @@ package struct PersistentFileHandle: Hashable, Sendable {
 
     /// Returns a handle of the same form for the file that has the inode number now.
     ///
-    /// Returns nil if the file system's handles do not have one of the two forms below. ext4, F2FS and Btrfs accept generation
-    /// 0 for any generation. XFS also uses the first form, but finds most files only with their true generation.
+    /// Returns nil if the handle has neither of the two forms in the code. ext4, F2FS and Btrfs accept generation 0 for any
+    /// generation. XFS uses the first form too, but finds most files only with their true generation.
     package func withInode(to inode: UInt64) -> PersistentFileHandle? {
         var bytes = bytes
         let start = 2 * MemoryLayout<UInt32>.size
@@ -46,10 +46,10 @@ extension OwnedDescriptor {
         return bytes.withUnsafeBufferPointer { PersistentFileHandle(.init(rebasing: $0[..<Int(count)])) }
     }
 
-    /// `open_by_handle_at(2)` with `O_PATH`: finds the file of a handle on the file system of this directory.
+    /// `open_by_handle_at(2)` with `O_PATH`: finds the file of a handle on the file system that contains this directory.
     ///
     /// The directory must be open for reading; an `O_PATH` descriptor is not enough. Throws EPERM without CAP_DAC_READ_SEARCH,
-    /// and ESTALE if the file no longer exists.
+    /// and ESTALE if the file does not exist any more.
     package borrowing func path(of handle: PersistentFileHandle) throws(Errno) -> OwnedDescriptor {
         let directory = rawValue
         return OwnedDescriptor(

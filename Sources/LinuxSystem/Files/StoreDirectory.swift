@@ -2,17 +2,17 @@
 import CLinux
 import Glibc
 
-/// A directory of the daemon below the source, which the daemon reaches by its descriptor alone.
+/// A directory of the daemon in the source. The daemon reaches it by its descriptor alone.
 ///
-/// The daemon resolves no path from the root, because the mount may cover it, and follows no symbolic link. Otherwise a user
-/// with write access to the source could redirect the daemon. The daemon itself chose the names in this directory, so they are
-/// text. Names of users' files are `FileName`.
+/// The daemon resolves no path from the root, because the mount can cover that path. It follows no symbolic link, because a
+/// user with write access to the source could redirect the daemon by a link. The daemon itself chose the names in this
+/// directory, so they are text. Names of users' files are `FileName`.
 package struct StoreDirectory: ~Copyable, Sendable {
     private let descriptor: OwnedDescriptor
 
     private init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
 
-    /// `openat2(2)` with `O_DIRECTORY | O_NOFOLLOW`: opens a directory below another directory.
+    /// `openat2(2)` with `O_DIRECTORY | O_NOFOLLOW`: opens a directory that is in another directory.
     package static func open(
         _ name: String, in parent: borrowing OwnedDescriptor
     ) throws(Errno) -> StoreDirectory {
@@ -35,7 +35,7 @@ package struct StoreDirectory: ~Copyable, Sendable {
         _ name: String, of parent: borrowing StoreDirectory
     ) throws(Errno) -> StoreDirectory { try open(name, in: parent.descriptor) }
 
-    /// Opens the directory of this name in this directory; creates it with mode 0700 if it is missing.
+    /// Opens the directory of this name in this directory. If it is missing, creates it with mode 0700.
     package borrowing func subdirectory(_ name: String) throws(Errno) -> StoreDirectory {
         do throws(Errno) {
             return try Self.open(name, in: descriptor)
@@ -48,7 +48,7 @@ package struct StoreDirectory: ~Copyable, Sendable {
     /// `fstat(2)` of the directory itself.
     package borrowing func status() throws(Errno) -> FileStatus { try descriptor.status() }
 
-    /// `openat2(2)`: opens a file of this name for reading; does not wait if it is a FIFO or a device.
+    /// `openat2(2)`: opens a file of this name for reading. Does not wait, even if the file is a FIFO or a device.
     package borrowing func open(_ name: String) throws(Errno) -> OwnedDescriptor {
         try open(name, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK, mode: 0)
     }
@@ -58,8 +58,8 @@ package struct StoreDirectory: ~Copyable, Sendable {
         try open(name, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
     }
 
-    /// `openat2(2)` with `O_APPEND`: opens a file for reading and appending. With `mayMake` it creates a missing file, mode
-    /// 0600.
+    /// `openat2(2)` with `O_APPEND`: opens a file for reading and appending. If the file is missing and `mayMake` is true,
+    /// creates it with mode 0600.
     package borrowing func openAppending(
         _ name: String, mayMake: Bool = true
     ) throws(Errno) -> OwnedDescriptor {
@@ -72,7 +72,7 @@ package struct StoreDirectory: ~Copyable, Sendable {
         try open(name, flags: CLINUX_O_PATH | O_NOFOLLOW, mode: 0)
     }
 
-    /// `linkat(2)`: gives the descriptor's file a name in this directory; an `O_PATH` descriptor is enough.
+    /// `linkat(2)`: gives the file of a descriptor a name in this directory. An `O_PATH` descriptor is enough.
     package borrowing func link(
         _ source: borrowing OwnedDescriptor, as name: String
     ) throws(Errno) {
@@ -88,12 +88,12 @@ package struct StoreDirectory: ~Copyable, Sendable {
         try move(name, to: newName)
     }
 
-    /// `renameat(2)`: replaces the file `name` by the file `newName` of this directory.
+    /// `renameat(2)`: renames the file `newName` to `name`. The former file `name` is removed by this.
     package borrowing func replace(_ name: String, by newName: String) throws(Errno) {
         guard renameat(descriptor.rawValue, newName, descriptor.rawValue, name) == 0 else { throw .last }
     }
 
-    /// `renameat(2)`: moves a file to another directory, in which the name must not exist.
+    /// `renameat(2)`: moves a file to another directory. The name must not exist in that directory.
     package borrowing func move(
         _ name: String, to other: borrowing StoreDirectory
     ) throws(Errno) {
@@ -108,8 +108,9 @@ package struct StoreDirectory: ~Copyable, Sendable {
 
     /// Renames like ``rename(_:to:)`` on a file system that does not know `RENAME_NOREPLACE`, such as NFS.
     ///
-    /// The method makes a second link, which cannot replace a file, and removes the first name. On a file system without links
-    /// it checks that the new name is missing, and renames. That is safe because no other program works in the directory.
+    /// The method makes a second link, which cannot replace a file, and then removes the first name. On a file system without
+    /// links, it checks that the new name is missing, and then renames. No other program works in the directory, so the name
+    /// stays missing in between.
     private borrowing func move(_ name: String, to newName: String) throws(Errno) {
         let directory = descriptor.rawValue
         if linkat(directory, name, directory, newName, 0) == 0 { return try remove(name) }
@@ -126,7 +127,7 @@ package struct StoreDirectory: ~Copyable, Sendable {
     /// `fsync(2)` of the directory, so that its names survive a power failure.
     package borrowing func synchronize() throws(Errno) { try descriptor.synchronize() }
 
-    /// Makes the directory's names durable: calls `step`, which synchronizes the descriptor it receives.
+    /// Makes the directory's names durable by calling `step`, which synchronizes the descriptor that it receives.
     package borrowing func synchronize(
         by step: (borrowing OwnedDescriptor) throws(Errno) -> Void
     ) throws(Errno) { try step(descriptor) }
@@ -141,10 +142,10 @@ package struct StoreDirectory: ~Copyable, Sendable {
 
     /// Returns all names in the directory except `.` and `..`.
     ///
-    /// The daemon gives no file a name that is not UTF-8. The text of another program's name has replacement characters, so
-    /// that it equals no name of the daemon.
+    /// If another program made a name that is not UTF-8, the text has replacement characters. Such a text equals no name of the
+    /// daemon.
     package borrowing func names() throws(Errno) -> [String] {
-        // Opens the directory anew, because all descriptors of an open file share its position in the listing.
+        // The directory is opened once more, because all descriptors of one open directory share its position in the listing.
         var stream = try DirectoryStream(reading: open(".", flags: O_RDONLY | O_DIRECTORY, mode: 0))
         var names: [String] = []
         try stream.forEach(from: 0) { name, _, _, _ in

@@ -16,15 +16,15 @@ package enum TrustedFile {
 
     /// Returns the contents of a file; nil if the file does not exist.
     ///
-    /// The file must be a regular file, belong to an owner in `owners`, and be writable by no other user. This is checked
-    /// before the open: to open a device may have an effect, and to open a FIFO may block.
+    /// The file must be a regular file, must belong to one of the users in `owners`, and must be writable by no other user. The
+    /// checks come before the open, because the open of a device can have an effect, and the open of a FIFO can block.
     package static func read(
         _ path: String, ownedBy owners: Set<UInt32>, atMost limit: Int
     ) throws(Refusal) -> [UInt8]? {
         guard let file = try find(path) else { return nil }
         try check(file, owners)
         do throws(Errno) {
-            // Reads up to `limit` and a further byte, to detect a file that is too long.
+            // Reads one byte more than `limit`. If that byte exists, the file is too long.
             let contents = try file.reopen(flags: O_RDONLY | O_NONBLOCK | O_NOCTTY)
             let bytes = try contents.readToEnd(limit: limit + 1)
             if bytes.count <= limit { return bytes }
@@ -39,7 +39,8 @@ package enum TrustedFile {
             return OwnedDescriptor(
                 adopting: try retryingOnInterrupt { open(path, CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC) })
         } catch {
-            // A parent directory that this process may not enter belongs to another user, such as root's HOME after `setpriv`.
+            // The file is treated as missing if this process may not enter a directory that contains it, for example root's
+            // HOME after `setpriv`.
             if [.noEntry, .notADirectory, .noAccess].contains(error) { return nil }
             throw .system(error)
         }
@@ -51,7 +52,7 @@ package enum TrustedFile {
         guard !status.isSymbolicLink else { throw .symbolicLink }
         guard status.isRegularFile else { throw .notRegular }
         guard owners.contains(status.user) else { throw .owner(status.user) }
-        // The permission bits of the group include the permissions that an ACL gives.
+        // If the file has an ACL, the permission bits of the group show the most that the ACL allows.
         guard status.mode & 0o022 == 0 else { throw .writableByOthers }
     }
 }
