@@ -2,21 +2,22 @@
 import CLinux
 import Glibc
 
-/// Finds dead FUSE mounts, after the end of their daemon: every call at the path of such a mount fails with ENOTCONN.
+/// Finds dead FUSE mounts. After the end of a mount's daemon, the mount is dead: every call at its path fails with ENOTCONN.
 ///
-/// Root replaces a dead mount without exposing the directory below. Root opens that directory although the dead mount covers
-/// it, makes a new mount beneath the dead mount, and then removes the dead mount.
+/// Root replaces a dead mount in three steps, which never expose the directory below. Root opens that directory although the
+/// dead mount covers it, makes a new mount beneath the dead mount, and removes the dead mount.
 package enum DeadMountProbe {
     /// Returns whether a dead FUSE mount is at a path.
     ///
-    /// The method calls statvfs(3), because the kernel never caches the result. stat(2) might return cached attributes.
+    /// The method calls statvfs(3), because the kernel never caches its result. A call of stat(2) could return cached
+    /// attributes of the dead mount.
     package static func isDead(_ path: [UInt8], in table: MountTable) -> Bool {
         guard let mount = table.top(at: path), mount.type.hasPrefix("fuse") else { return false }
         var status = statvfs()
         return path.withPath { statvfs($0, &status) } != 0 && Errno.last == .notConnected
     }
 
-    /// Opens with `O_PATH` the directory that the only mount at a path covers.
+    /// Opens with `O_PATH` the directory that is covered by the only mount at a path.
     ///
     /// Throws EPERM to users other than root. Throws EOPNOTSUPP if the file system has no file handles, or if several mounts
     /// are stacked at the path.
@@ -34,12 +35,12 @@ package enum DeadMountProbe {
     }
 }
 
-/// The open root of a dead mount. The open root still identifies the mount after a parent directory was renamed.
+/// The open root of a dead mount. It belongs to the same mount even after a directory above the mount was renamed.
 package struct DeadMountRoot: ~Copyable, Sendable {
     private let root: OwnedDescriptor
     private let mount: Int
 
-    /// Opens the dead mount at a path without symbolic links; returns nil if no dead mount is at the path.
+    /// Opens the dead mount at a path, which must contain no symbolic links. Returns nil if no dead mount is at the path.
     package init?(at path: [UInt8], in table: MountTable) throws(Errno) {
         guard DeadMountProbe.isDead(path, in: table) else { return nil }
         let opened = try OwnedDescriptor.openResolved(path)
@@ -63,8 +64,8 @@ package struct DeadMountRoot: ~Copyable, Sendable {
         do throws(Errno) {
             try made.attach(beneath: root)
         } catch {
-            // Another command may have replaced the dead mount meanwhile. If not, the kernel is older than Linux 6.5, which
-            // cannot mount beneath another mount.
+            // Another command has possibly replaced the dead mount before this call. If not, the kernel is older than Linux 6.5
+            // and cannot mount beneath another mount.
             guard try MountTable.current().entry(id: mount) != nil else { throw .stale }
             throw error
         }
@@ -78,17 +79,17 @@ package struct DeadMountRoot: ~Copyable, Sendable {
 }
 
 extension OwnedDescriptor {
-    /// Returns the mount with its root under the name in this directory. If there is none, returns the mount that contains
-    /// the file.
+    /// Returns the number of the mount at the name in this directory. If no mount is there, returns the number of the mount
+    /// that contains the file of this name.
     borrowing func mount(at name: NameBytes) throws(Errno) -> Int? {
         try name.withName { (name) throws(Errno) in try path(of: name).mountID }
     }
 
-    /// Opens with `O_PATH` a directory below this directory, even if another mount covers it.
+    /// Opens with `O_PATH` a directory that is below this directory, even if a mount covers it.
     ///
-    /// This directory must be open for listing. The method copies the mount without its inner mounts, so that nothing covers
-    /// the directory in the copy. The directory's file handle from the copy then finds the directory in the original mount,
-    /// with its inner mounts.
+    /// This directory must be open for listing. The method copies the mount without its inner mounts, so nothing covers the
+    /// directory in the copy. From the copy it takes the directory's file handle, which finds the same directory in the
+    /// original mount.
     borrowing func openBehindMounts(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
         let copy = clinux_clone_mount(rawValue)
         guard copy >= 0 else { throw .last }

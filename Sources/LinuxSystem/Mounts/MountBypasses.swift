@@ -3,10 +3,11 @@ import Glibc
 
 /// The bypasses of an in-place mount: accesses to the directory below that do not go through the mount.
 ///
-/// The value contains only bypasses that the caller may see. The search sends no request to the mount, because it opens links
-/// in `/proc` with `O_PATH` only.
+/// Only bypasses that the caller has the right to see are found. The search sends no request to the mount, because it opens
+/// links in `/proc` with `O_PATH` only.
 package struct MountBypasses: Sendable {
-    /// A bypass by a descriptor, directory or mapping that a process had before the mount or received from such a process.
+    /// A bypass by a descriptor, directory or mapping. A process had it before the mount was made, or received it from such a
+    /// process.
     package struct EarlierUse: Sendable {
         package var pid: Int32
         package var program: [UInt8]
@@ -16,10 +17,10 @@ package struct MountBypasses: Sendable {
         package var mayWrite: Bool
     }
 
-    /// A bypass by another mount of the same directory, or of a part of it.
+    /// A bypass by another mount that shows the same directory, or a part of it.
     package struct OtherMount: Sendable {
         package var path: [UInt8]
-        /// A process in the mount namespace that has this mount; nil if it is the caller's own namespace.
+        /// A process in the mount namespace that contains this mount; nil if that is the caller's own namespace.
         package var pid: Int32?
         package var program: [UInt8] = []
     }
@@ -28,13 +29,14 @@ package struct MountBypasses: Sendable {
     package private(set) var otherMounts: [OtherMount] = []
     /// The number of processes that the caller may not inspect.
     package private(set) var hidden = 0
-    /// Whether `/proc` does not even list the processes that the caller may not inspect: `hidepid` in proc(5).
+    /// Whether `/proc` lists only processes that the caller may inspect: `hidepid` in proc(5).
     package let hasUnlistedProcesses: Bool
     private let below: LowerDirectory
-    /// The mounts of all namespaces by their numbers, which are unique across namespaces.
+    /// The mounts of all namespaces, by their numbers. No two mounts have the same number, even in different namespaces.
     private var mounts: [Int: MountEntry] = [:]
 
-    /// Finds the bypasses of a mount. `served` are processes to ignore because they may use the directory below: the daemon.
+    /// Finds the bypasses of a mount. `served` are the processes of the daemon, which are left out because they must use the
+    /// directory below.
     package init(_ mount: MountEntry, in table: MountTable, servedBy served: Set<Int32>) throws(Errno) {
         guard let below = LowerDirectory(mount, in: table) else { throw .noEntry }
         self.below = below
@@ -42,8 +44,8 @@ package struct MountBypasses: Sendable {
             geteuid() != 0 && table.top(at: Array("/proc".utf8))?.listsOwnProcessesOnly ?? false
         otherMounts = below.otherMounts(in: table).map { OtherMount(path: $0) }
         note(table)
-        // Reads the mounts of all namespaces first. A process may use files of another namespace, which it left or from which
-        // it received a descriptor.
+        // The mounts of all namespaces are read before the descriptors. A process can use files of another namespace, which it
+        // has left or from which it received a descriptor.
         let processes = try ProcessScan.processes().filter { $0 != getpid() && !served.contains($0) }
         for pid in scanNamespaces(of: processes) { scan(at: pid) }
     }
@@ -59,7 +61,7 @@ package struct MountBypasses: Sendable {
         return processes.filter { pid in
             let seen = ProcessInspection.livingThread(of: pid)
             guard let namespace = readLink("/proc/\(seen)/ns/mnt") else {
-                // The namespace of a zombie cannot be read, not even by root.
+                // The namespace of a zombie cannot be read, not even by root. A zombie is not counted as hidden.
                 if geteuid() != 0, Errno.last == .noAccess || Errno.last == .notPermitted { hidden += 1 }
                 return false
             }
@@ -89,8 +91,8 @@ package struct MountBypasses: Sendable {
         var written: [[UInt8]: Bool] = [:]
         for name in names {
             let number = String(decoding: name, as: UTF8.self)
-            // Skips sockets and other descriptors that are no files: a call for their status may wait for the process that
-            // serves them.
+            // Sockets and other descriptors that are no files are left out. To get their status can block until the process
+            // that serves them answers.
             guard let path = readLink("/proc/\(seen)/fd/\(number)"), path.first == UInt8(ascii: "/") else {
                 continue
             }
@@ -102,15 +104,15 @@ package struct MountBypasses: Sendable {
             written[path] = mayWrite || written[path] ?? false
             note(pid, .open, path, mayWrite: mayWrite)
         }
-        // A mapping remains after its descriptor is closed. The loop above has noted the files that are still open.
+        // A mapping stays after its descriptor is closed. Files that are still open were added by the loop above.
         for (path, mayWrite) in mapped(by: seen) where mayWrite ? written[path] != true : written[path] == nil
         {
             note(pid, .mapped, path, mayWrite: mayWrite)
         }
     }
 
-    /// Returns the files in the directory below that the thread's process has mapped, sorted by name, and whether the process
-    /// may change them.
+    /// Returns the mapped files of the thread's process that are in the directory below, sorted by name. `mayWrite` is whether
+    /// the process can change the file through the mapping.
     ///
     /// Writes to a private mapping do not change the file.
     private func mapped(by thread: Int32) -> [(path: [UInt8], mayWrite: Bool)] {
@@ -119,7 +121,7 @@ package struct MountBypasses: Sendable {
             guard files[mapping.path] != true else { continue }
             let mayWrite = mapping.isShared && mapping.isWritable
             guard mayWrite || files[mapping.path] == nil else { continue }
-            // Only root can find out by which mount a process opened the file that it has mapped.
+            // Only root can find out through which mount a process opened a file that is now mapped.
             let number = ProcessScan.mountID(ofLink: "/proc/\(thread)/map_files/\(mapping.range)")
             let mount =
                 if let number { mounts[number] } else { below.likelyMount(of: mapping.path, in: mounts) }
@@ -147,7 +149,7 @@ private struct LowerDirectory: Sendable {
     let device: UInt64
     private let path: [UInt8]
 
-    /// Finds the directory below a mount; returns nil if the caller cannot see the mount that contains the directory.
+    /// Finds the directory below a mount. Returns nil if the caller cannot see the mount that contains that directory.
     init?(_ mount: MountEntry, in table: MountTable) {
         guard let parent = table.entry(id: mount.parent), let path = parent.part(at: mount.mountpoint) else {
             return nil
@@ -159,20 +161,21 @@ private struct LowerDirectory: Sendable {
     func otherMounts(in table: MountTable) -> [[UInt8]] {
         table.entries.filter { $0.device == device }.compactMap { entry in
             guard let place = entry.root.isPath(atOrBelow: path) ? entry.mountpoint : entry.place(of: path),
-                // A path that another mount covers is left out, because no process can reach it.
+                // A path that a later mount covers is left out, because no process can reach the directory by this path.
                 table.containing(place) == entry
             else { return nil }
             return place
         }
     }
 
-    /// Returns whether `path`, reached through `mount`, is in the directory; false if `mount` is nil.
+    /// Returns whether `path` is in the directory, if it is reached through `mount`. Returns false if `mount` is nil.
     func holds(_ path: [UInt8], on mount: MountEntry?) -> Bool {
         guard let mount, mount.device == device, let part = mount.part(at: path) else { return false }
         return part.isPath(atOrBelow: self.path)
     }
 
-    /// Returns the mount of this file system with the longest mountpoint that the path begins with, by the text alone.
+    /// Returns the mount of this file system with the longest mountpoint that is a beginning of the path. Only the text of the
+    /// path is used.
     func likelyMount(of path: [UInt8], in mounts: [Int: MountEntry]) -> MountEntry? {
         mounts.values.filter { $0.device == device && path.isPath(atOrBelow: $0.mountpoint) }
             .max { $0.mountpoint.count < $1.mountpoint.count }
@@ -180,14 +183,15 @@ private struct LowerDirectory: Sendable {
 }
 
 extension MountEntry {
-    /// Whether this mount of `/proc` hides the processes of other users. An option that exempts a group is not considered.
+    /// Whether this mount of `/proc` hides the processes of other users. The option that exempts the members of a group is
+    /// ignored.
     fileprivate var listsOwnProcessesOnly: Bool {
         ["2", "4", "invisible", "ptraceable"].contains { fileSystemOptions.contains("hidepid=\($0)") }
     }
 
-    /// Returns the path within the mounted file system of the directory at an absolute path.
+    /// Converts the absolute path of a directory to its path within the mounted file system.
     fileprivate func part(at path: [UInt8]) -> [UInt8]? { path.replacing(mountpoint, by: root) }
-    /// Returns the absolute path at which a path of the file system appears in this mount.
+    /// Converts a path within the file system to the absolute path that it has in this mount.
     fileprivate func place(of part: [UInt8]) -> [UInt8]? { part.replacing(root, by: mountpoint) }
 }
 

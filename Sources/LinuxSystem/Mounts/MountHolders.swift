@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// The holders of a file system that is no longer mounted here: other mount namespaces, and processes with files or directories
-/// in the file system.
+/// The holders of a file system that is not mounted here any more: other mount namespaces, and processes that use files or
+/// directories of the file system.
 ///
-/// The search sends no request to the file system, because the caller may be the daemon of that file system.
+/// The search sends no request to the file system, because the caller can be the daemon of that file system.
 package struct MountHolders: Sendable {
     package struct Holder: Sendable {
         package var pid: Int32
@@ -12,7 +12,8 @@ package struct MountHolders: Sendable {
     }
 
     package let inside: ProcessHolders
-    /// The mount namespaces, except the caller's, in which the file system is still mounted; each is named by a process in it.
+    /// The mount namespaces, except the caller's, in which the file system is still mounted. Each is represented by a process
+    /// in it.
     package private(set) var namespaces: [Holder] = []
 
     package init(of device: UInt64) throws(Errno) {
@@ -29,7 +30,8 @@ package struct MountHolders: Sendable {
         }
     }
 
-    /// The processes that have their working or root directory or an open file in the file system, even by `O_PATH`.
+    /// The processes with a working directory, a root directory or an open file in the file system. Files that are open with
+    /// `O_PATH` count as well.
     package struct ProcessHolders: Sendable {
         package private(set) var holders: [Holder] = []
         /// The number of processes of other users that the caller may not inspect.
@@ -50,7 +52,7 @@ package struct MountHolders: Sendable {
             do throws(Errno) {
                 return try ProcessScan.names(in: "/proc/\(thread)/fd")
             } catch {
-                // Any other error means that the process has ended, so it holds nothing.
+                // After any other error the process has ended, so it holds nothing.
                 if error == .noAccess || error == .notPermitted { hidden += 1 }
                 return nil
             }
@@ -67,13 +69,13 @@ package struct MountTableMonitor: ~Copyable, Sendable {
             adopting: try retryingOnInterrupt { open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC) })
     }
 
-    /// Blocks until the mount table has changed since the last call, or since the creation of this value.
+    /// Blocks until the mount table has changed since the previous call, or since the creation of this value.
     package borrowing func wait() {
         var event = pollfd(fd: table.rawValue, events: Int16(POLLPRI), revents: 0)
         _ = poll(&event, 1, -1)
     }
 
-    /// Whether the mount table has changed since the last call or the creation of this value.
+    /// Whether the mount table has changed since the previous call, or since the creation of this value.
     package var hasChanged: Bool {
         var event = pollfd(fd: table.rawValue, events: Int16(POLLPRI), revents: 0)
         return poll(&event, 1, 0) > 0

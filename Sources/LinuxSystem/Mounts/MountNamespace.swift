@@ -4,9 +4,9 @@ import Glibc
 
 /// A mount namespace: the mounts that a process sees.
 package enum MountNamespace {
-    /// `setns(2)`: the calling process, which must have a single thread, then sees the mounts of another namespace.
+    /// `setns(2)`: moves the calling process into another mount namespace. The process must have a single thread.
     ///
-    /// The process's root and working directory are then the root of that namespace.
+    /// After the call, the process's root and working directory are the root of that namespace.
     package static func enter(_ path: String) throws(Errno) {
         let namespace = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open(path, O_RDONLY | O_CLOEXEC) })

@@ -6,7 +6,7 @@ import Glibc
 package enum MountRemoval {
     private static let programs = ["/usr/bin/fusermount3", "/bin/fusermount3", "/usr/local/bin/fusermount3"]
 
-    /// Unmounts the file system at a path; returns nil on success, else the error.
+    /// Unmounts the file system at a path. Returns nil on success, and the error otherwise.
     package static func unmount(_ mountpoint: [UInt8], lazily: Bool) -> Errno? {
         guard geteuid() != 0 else {
             return mountpoint.withPath { clinux_umount($0, lazily ? 1 : 0) } == 0 ? nil : .last
@@ -26,17 +26,17 @@ package enum MountRemoval {
 }
 
 extension MountEntry {
-    /// The maximum number of attempts to remove a mount that another process moves in between.
+    /// The maximum number of attempts to remove a mount, if another process moves the mount between the steps of each attempt.
     private static let mostMoves = 16
 
     /// Removes this mount as root if no process uses it.
     ///
-    /// The mount may have moved, so the method finds the mount's present path; another user's mount may be at the former path.
-    /// An open descriptor of the root would count as a use. So the method opens the parent directory, and checks which mount
-    /// has the name in it. After that the name is stable: in this mount namespace the kernel neither renames nor removes a
-    /// mountpoint. Tests use `beforeUnmount`, which runs between the check and the removal.
+    /// The mount can have moved, and another user's mount can be at its former path. So the method finds the path that the
+    /// mount has now. An open descriptor of the mount's root would count as a use. So the method opens the parent directory,
+    /// and checks which mount is at the name in it. After this check the name is safe: in this mount namespace, the kernel
+    /// neither renames nor removes a mountpoint. Tests pass `beforeUnmount`, which runs between the check and the removal.
     ///
-    /// Throws EBUSY if the mount is in use. Throws ESTALE if the mount no longer exists or moves at every attempt.
+    /// Throws EBUSY if the mount is in use. Throws ESTALE if the mount does not exist any more or moves at every attempt.
     package func unmountUnused(beforeUnmount: () throws(Errno) -> Void = {}) throws(Errno) {
         for _ in 1...Self.mostMoves {
             guard let present = try MountTable.current().entry(id: id), isSame(as: present) else {
@@ -56,7 +56,7 @@ extension MountEntry {
         throw .stale
     }
 
-    /// Opens the directory in which the mount has the name; returns nil if the mount is no longer at that path.
+    /// Opens the directory that contains the mountpoint. Returns nil if the mount is not at this path any more.
     private static func directory(
         _ path: [UInt8], with name: NameBytes, of mount: Int
     ) throws(Errno) -> OwnedDescriptor? {
@@ -74,11 +74,11 @@ extension MountEntry {
 
     /// Removes this mount lazily, together with the mounts inside it.
     ///
-    /// The mount may have moved, so the method finds the mount's present path; another user's mount may be at the former path.
-    /// The method calls `inside` with the inner mounts before it removes them. Returns whether the mount still existed in the
-    /// caller's mount namespace.
+    /// The mount can have moved, and another user's mount can be at its former path. So the method finds the path that the
+    /// mount has now. It calls `inside` with the inner mounts before it removes them. Returns whether the mount still existed
+    /// in the caller's mount namespace.
     ///
-    /// Throws EBUSY if another mount covers this mount and the caller may not look behind that mount.
+    /// Throws EBUSY if another mount covers this mount and the caller has no right to open directories behind that mount.
     package func detach(naming inside: ([MountEntry]) -> Void) throws(Errno) -> Bool {
         var isNamed = false
         for _ in 1..<Self.mostMoves {
@@ -88,7 +88,8 @@ extension MountEntry {
                     isNamed = true
                 }
             } catch {
-                // A parent directory may have been renamed between two look-ups, so that the path led to another mount.
+                // A directory of the path was possibly renamed between two lookups, so that the path led to another mount. The
+                // method then tries again.
                 guard [.busy, .noEntry, .notADirectory, .linkLoop].contains(error) else { throw error }
             }
         }
@@ -100,7 +101,7 @@ extension MountEntry {
         guard let present = table.entry(id: id), isSame(as: present) else { return false }
         let others = table.mounts(in: id)
         var unnamed = others
-        // A mount on the root of this mount covers it, and would disappear with it. So the method removes such mounts first.
+        // Mounts on the root of this mount are removed before it. They cover this mount, and would disappear together with it.
         while true {
             let root = try present.openTop(in: table, with: others)
             guard let seen = root.mountID, seen == id || others.contains(where: { $0.id == seen }) else {
@@ -113,7 +114,7 @@ extension MountEntry {
         }
     }
 
-    /// Compares more than the numbers, because the kernel gives the numbers of ended mounts and devices to new ones.
+    /// Compares all fields, because the kernel gives the numbers of ended mounts and devices to new mounts and devices.
     private func isSame(as other: MountEntry) -> Bool {
         device == other.device && type == other.type && source == other.source
     }
@@ -124,7 +125,7 @@ extension MountEntry {
         if top == id || others.contains(where: { $0.id == top }) {
             return try OwnedDescriptor.openResolved(mountpoint)
         }
-        // Here another mount covers a parent directory of this mount.
+        // Another mount covers a directory that contains this mount, so the path does not lead to this mount.
         guard geteuid() == 0, let around = table.entry(id: parent) else { throw .busy }
         let slash = UInt8(ascii: "/")
         var names = mountpoint.dropFirst(around.mountpoint.count).split(separator: slash).map { Array($0) }
@@ -138,7 +139,8 @@ extension MountEntry {
 
     /// Removes a mount lazily.
     ///
-    /// Root removes the mount of the open root, even if a parent directory was renamed. `fusermount3` accepts only a path.
+    /// Root removes the mount by its open root, which works even if a directory above it was renamed. For other users,
+    /// `fusermount3` accepts only a path.
     private static func detach(_ root: borrowing OwnedDescriptor, at place: [UInt8]) throws(Errno) {
         if geteuid() != 0 {
             if let error = MountRemoval.unmount(place, lazily: true) { throw error }
@@ -149,10 +151,10 @@ extension MountEntry {
 }
 
 extension MountTable {
-    /// Returns all mounts inside a mount, also those inside inner mounts.
+    /// Returns all mounts inside a mount, including mounts inside inner mounts.
     package func mounts(in id: Int) -> [MountEntry] {
         var (found, inside): ([MountEntry], Set<Int>) = ([], [id])
-        // The loop repeats, because the table may list a mount before its parent.
+        // One pass is not enough, because the table can list a mount before the mount that contains it.
         while true {
             let more = entries.filter { inside.contains($0.parent) && !inside.contains($0.id) }
             if more.isEmpty { return found }

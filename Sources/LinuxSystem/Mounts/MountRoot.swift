@@ -2,20 +2,20 @@
 import CLinux
 import Glibc
 
-/// The root of a FUSE mount that root creates with descriptors instead of paths.
+/// The root of a FUSE mount that root creates by descriptors, not by paths.
 ///
-/// No path is resolved a second time, so the mount covers exactly the directory that was checked.
+/// No path is resolved twice, so the mount covers exactly the directory that was checked.
 package struct MountRoot: ~Copyable, Sendable {
     private let root: OwnedDescriptor
 
-    /// Whether this process may create a mount with descriptors; root without CAP_SYS_ADMIN may not.
+    /// Whether this process can create a mount by descriptors. Root without CAP_SYS_ADMIN cannot.
     package static var isPossible: Bool {
         let context = clinux_fsopen("fuse")
         return context >= 0 && close(context) == 0
     }
 
-    /// Creates a mount that is not yet attached to a directory; the kernel removes it at the last close if it was never
-    /// attached.
+    /// Creates a mount that is not attached to a directory yet. If it is never attached, the kernel removes it when its last
+    /// descriptor is closed.
     ///
     /// Throws EPERM without CAP_SYS_ADMIN.
     package init(of settings: MountSettings, on device: borrowing OwnedDescriptor) throws(Errno) {
@@ -33,23 +33,23 @@ package struct MountRoot: ~Copyable, Sendable {
     /// The mount's number in the mount table.
     package var id: Int? { root.mountID }
 
-    /// Attaches the mount over a directory, at the path that the directory has now.
+    /// Attaches the mount over a directory, wherever the directory is now.
     package borrowing func attach(over directory: borrowing OwnedDescriptor) throws(Errno) {
         guard clinux_move_onto(root.rawValue, directory.rawValue) == 0 else { throw .last }
     }
 
-    /// Attaches the mount beneath the mount with the root `other`; throws EINVAL before Linux 6.5.
+    /// Attaches this mount beneath the mount with the root `other`. Throws EINVAL before Linux 6.5.
     borrowing func attach(beneath other: borrowing OwnedDescriptor) throws(Errno) {
         guard clinux_move_beneath(root.rawValue, other.rawValue) == 0 else { throw .last }
     }
 
-    /// Removes the mount. If the removal fails, a dead mount remains, which the next mount replaces.
+    /// Removes the mount. If this fails, a dead mount stays, and the next daemon's mount replaces it.
     package consuming func discard() { _ = clinux_detach(root.rawValue) }
 }
 
 /// The kernel's settings for a FUSE mount that root creates.
 package struct MountSettings: Sendable {
-    /// The longest value that fsconfig(2) accepts; mount(2) accepts longer values.
+    /// The longest value that fsconfig(2) accepts. For a longer value, mount(2) is needed.
     private static let longestValue = 255
 
     package var sourceName: String

@@ -8,20 +8,20 @@ package struct MountEntry: Hashable, Sendable {
     package var id: Int
     package var parent: Int
     package var device: UInt64
-    /// The directory of the file system that the mount shows as its root.
+    /// The directory of the file system that appears as the root of the mount.
     package var root: [UInt8]
     package var mountpoint: [UInt8]
-    /// The options of this mount, which other mounts of the file system need not have.
+    /// The options of this mount alone. Other mounts of the same file system can have other options.
     package var options: [String]
     /// The type of the file system with its subtype, such as `fuse.truce`.
     package var type: String
     package var source: [UInt8]
-    /// The options of the file system, which all its mounts share.
+    /// The options of the file system. All mounts of the file system have them.
     package var fileSystemOptions: [String]
 
     package var isTruce: Bool { type == "fuse.truce" }
 
-    /// Whether the mount has the option. For `ro` it is enough that the file system is read-only.
+    /// Whether the mount has the option. It has the option `ro` even if only its file system is read-only.
     package func has(_ option: String) -> Bool {
         options.contains(option) || (option == "ro" && fileSystemOptions.contains("ro"))
     }
@@ -35,19 +35,19 @@ package struct MountEntry: Hashable, Sendable {
 
 /// The mounts in the caller's mount namespace.
 package struct MountTable: Sendable {
-    /// The mounts in the kernel's order. If two mounts have the same path, the later mount covers the earlier.
+    /// The mounts in the kernel's order. If two mounts have the same path, the later mount covers the earlier mount.
     package let entries: [MountEntry]
 
     package init(_ entries: [MountEntry]) { self.entries = entries }
 
-    /// Parses the text of `/proc/self/mountinfo`; omits invalid lines.
+    /// Parses the text of `/proc/self/mountinfo`, and leaves out invalid lines.
     package init(parsing text: [UInt8]) {
         entries = text.split(separator: UInt8(ascii: "\n")).compactMap { MountEntry(parsing: $0) }
     }
 
-    /// Reads the mount table, and parses the text only if it differs from the last text.
+    /// Reads the mount table. The text is parsed only if it has changed since the previous call.
     ///
-    /// Each access of a client needs the table, and the table rarely changes.
+    /// This method runs at each access of a client, but the table rarely changes.
     package static func current() throws(Errno) -> MountTable {
         let text = try readAll("/proc/self/mountinfo")
         let known = last.withLock { $0?.text == text ? $0?.table : nil }
@@ -61,15 +61,15 @@ package struct MountTable: Sendable {
 
     package func entry(id: Int) -> MountEntry? { entries.last { $0.id == id } }
 
-    /// Returns the mount that `fusermount3` has just made for a user, because `fusermount3` does not report its number.
+    /// Returns the mount that `fusermount3` has just made for a user. The command itself does not report the mount's number.
     ///
-    /// If `connection` is known, all mounts of that connection are the new mount and its copies. Mount propagation copies the
-    /// mount to other places, and the table lists the copies later. So the result is the top mount at the mountpoint, or else
-    /// the first mount elsewhere.
+    /// If `connection` is known, the new mount and its copies are all mounts of that connection. Mount propagation makes the
+    /// copies at other places, and the table lists them after the new mount. The result is the top mount at the mountpoint if
+    /// it has this connection, and otherwise the first mount with it.
     ///
-    /// If `connection` is nil, the result is the top mount at the mountpoint, or else the last mount elsewhere. It must have
-    /// the user and the source, and be missing in `before`. Whole entries are compared, because the kernel gives the number of
-    /// an ended mount to a new mount.
+    /// If `connection` is nil, the new mount must have the user and the source, and must be missing in `before`. The result is
+    /// the top mount at the mountpoint if it is such a mount, and otherwise the last such mount. Whole entries are compared
+    /// with `before`, because the kernel gives the number of an ended mount to a new mount.
     package func newMount(
         at mountpoint: [UInt8], from source: [UInt8], by user: UInt32, connection: UInt32?,
         since before: MountTable
@@ -85,20 +85,21 @@ package struct MountTable: Sendable {
         return device == nil ? entries.last(where: isMade) : entries.first(where: isMade)
     }
 
-    /// Returns the top mount at exactly this path.
+    /// Returns the top mount with exactly this path as its mountpoint.
     package func top(at mountpoint: [UInt8]) -> MountEntry? {
         containing(mountpoint).flatMap { $0.mountpoint == mountpoint ? $0 : nil }
     }
 
-    /// Returns the mount that contains a clean absolute path, judged by the table alone, without a look-up.
+    /// Returns the mount that contains an absolute path without `.` and `..`. The method uses only the table, and looks up no
+    /// names.
     ///
-    /// The method starts at the root's mount and follows the inner mounts along the path. A mount inside a directory becomes
-    /// invisible when another mount covers that directory, although the table still lists the inner mount.
+    /// The method starts at the root's mount and follows the inner mounts along the path. The table also lists mounts that no
+    /// path leads to, because a later mount covers the directory that contains them.
     package func containing(_ path: [UInt8]) -> MountEntry? {
         var above = entries.filter { path.isPath(atOrBelow: $0.mountpoint) }
         let ids = Set(above.map(\.id))
         var found = Self.first(of: above.filter { $0.parent == $0.id || !ids.contains($0.parent) })
-        // The caller's root is below a later mount over `/`, so the caller does not see that mount.
+        // A later mount over `/` covers the caller's root. The caller does not see that mount, so it is left out.
         above.removeAll { $0.mountpoint == [UInt8(ascii: "/")] && $0.id != found?.id }
         while let mount = found {
             above.removeAll { $0.id == mount.id }
@@ -108,7 +109,7 @@ package struct MountTable: Sendable {
         return nil
     }
 
-    /// Returns the mount with the shortest mountpoint; the last if several mounts have the same mountpoint.
+    /// Returns the mount with the shortest mountpoint. If several mounts have that mountpoint, returns the last of them.
     private static func first(of mounts: [MountEntry]) -> MountEntry? {
         mounts.reversed().min { $0.mountpoint.count < $1.mountpoint.count }
     }
@@ -118,7 +119,7 @@ extension MountEntry {
     /// Parses a line such as `36 35 98:0 /root /point rw,noatime master:1 shared:2 - ext4 /dev/sda rw,errors=continue`.
     init?(parsing line: ArraySlice<UInt8>) {
         let fields = line.split(separator: UInt8(ascii: " "))
-        // The lone dash comes after a varying number of optional fields.
+        // The lone dash follows a varying number of optional fields.
         guard let dash = fields.dropFirst(6).firstIndex(where: { $0.elementsEqual("-".utf8) }),
             fields.count > dash + 3,
             let id = Int(fields[0].text), let parent = Int(fields[1].text),
@@ -146,7 +147,7 @@ extension ArraySlice<UInt8> {
         split(separator: UInt8(ascii: ",")).map { String(decoding: $0.unescapingOctal(), as: UTF8.self) }
     }
 
-    /// Returns the bytes without escapes: the kernel writes a space, tab, newline or backslash as three octal digits
+    /// The bytes without escapes. The kernel writes a space, tab, newline or backslash as a backslash and three octal digits
     /// (`my\040folder`).
     func unescapingOctal() -> [UInt8] {
         var bytes: [UInt8] = []
@@ -168,7 +169,7 @@ extension ArraySlice<UInt8> {
 }
 
 extension [UInt8] {
-    /// Whether this clean absolute path is `directory` or lies below it, judged by the text alone.
+    /// Whether this absolute path is `directory` or is inside it. Only the text of the paths is compared.
     package func isPath(atOrBelow directory: [UInt8]) -> Bool {
         let slash = UInt8(ascii: "/")
         if directory == [slash] { return first == slash }
@@ -192,7 +193,7 @@ package func readAll(_ path: String) throws(Errno) -> [UInt8] {
 }
 
 extension OwnedDescriptor {
-    /// Reads until the file ends, `limit` is reached, or no data has come for `milliseconds`.
+    /// Reads until the file ends, `limit` bytes are read, or no data has come for `milliseconds`.
     package borrowing func readToEnd(
         limit: Int = .max, within milliseconds: CInt? = nil
     ) throws(Errno) -> [UInt8] {
