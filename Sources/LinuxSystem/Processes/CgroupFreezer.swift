@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells whether a control group, of version 1 or 2, freezes a thread.
+/// Finds out whether a control group, of version 1 or 2, freezes a thread.
 ///
-/// The kernel sends no signal when a group is frozen. It only interrupts the thread, which then cannot go on waiting.
+/// The kernel sends no signal to a thread of a frozen group. It only interrupts the thread's wait.
 package enum CgroupFreezer {
-    /// The usual directories of version 2 below `/sys/fs/cgroup`: the top if version 2 is alone, `unified` if version 1 is
-    /// there too.
+    /// The usual directories of version 2 below `/sys/fs/cgroup`: the top directory if only version 2 is in use, `unified` if
+    /// version 1 is in use as well.
     private static let places = ["", "/unified"]
 
     package static func isFreezing(thread: Int32) -> Bool {
@@ -21,7 +21,7 @@ package enum CgroupFreezer {
         }
     }
 
-    /// Returns whether the group or one of its parents is frozen, because a frozen group freezes its subgroups.
+    /// Returns whether the group, or a group that contains it, is frozen. A frozen group freezes the groups inside it.
     private static func isFrozenByVersion2(_ path: String) -> Bool {
         var group = path
         while group.count > 1 {

@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A user with groups, for which permissions on files are checked.
+/// A user and groups for which the permissions on files are checked.
 package struct FileUser: Hashable, Sendable {
     package let user: UInt32
     package let group: UInt32
@@ -14,10 +14,10 @@ package struct FileUser: Hashable, Sendable {
         self.supplementaryGroups = supplementaryGroups
     }
 
-    /// Runs `body` while the calling thread has this user's identity for files and no capabilities that concern files.
+    /// Runs `body` while the calling thread has this user's identity for files, and no capabilities that concern files.
     ///
-    /// Only root can take another identity, and other callers need not. The method makes the raw system calls, because glibc's
-    /// functions would change the identity of every thread.
+    /// If the process does not run as root, the identity does not change. The method makes the raw system calls, because
+    /// glibc's functions would change the identity of every thread.
     package func impersonate<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value {
         let (own, ownGroup, ownGroups) = (geteuid(), getegid(), try Self.ownGroups())
         guard clinux_act_as(user, group, supplementaryGroups, supplementaryGroups.count) == 0 else {
@@ -37,7 +37,7 @@ package struct FileUser: Hashable, Sendable {
     }
 }
 
-/// Permissions that `access(2)` can check.
+/// Permissions on a file that `access(2)` can check.
 package struct FilePermissions: OptionSet, Hashable, Sendable {
     package let rawValue: CInt
     package init(rawValue: CInt) { self.rawValue = rawValue }
@@ -49,12 +49,12 @@ package struct FilePermissions: OptionSet, Hashable, Sendable {
 }
 
 extension OwnedDescriptor {
-    /// Returns whether the calling thread has the permissions for the descriptor's file; an `O_PATH` descriptor is enough.
+    /// Returns whether the calling thread has the permissions for the descriptor's file. An `O_PATH` descriptor is enough.
     package borrowing func isPermitted(_ permissions: FilePermissions) throws(Errno) -> Bool {
         if clinux_may_access(rawValue, permissions.rawValue) == 0 { return true }
         let error = Errno.last
-        // EROFS and ETXTBSY also mean that the file cannot be written, because the file system is read-only or the program
-        // runs.
+        // EROFS and ETXTBSY also mean that the file cannot be written: the file system is read-only, or the file is a program
+        // that is running.
         guard [EACCES, EPERM, EROFS, ETXTBSY].contains(error.rawValue) else { throw error }
         return false
     }

@@ -9,30 +9,32 @@ package enum OwnProcess {
     /// `geteuid(2)`: the effective user of the process.
     package static var user: UInt32 { geteuid() }
 
-    /// Sets the name of the calling thread, as ps(1) shows it. The name of the first thread is also the name of the process.
+    /// Sets the name of the calling thread that ps(1) shows. The name of the first thread is also the name of the process.
     package static func nameThread(_ name: String) { clinux_name_thread(name) }
 
     /// The number of processors that the calling thread may run on.
     package static var processors: Int { Int(clinux_processors()) }
 
-    /// Moves the calling thread to another processor on which it may run; returns false if there is no other processor.
+    /// Moves the calling thread to another processor that it may run on. Returns false if there is no such processor.
     ///
-    /// The kernel may move the thread back later. The call overwrites any change that another thread makes to this thread's
-    /// affinity at the same time.
+    /// The kernel can move the thread back later. If another thread changes this thread's affinity at the same time, that
+    /// change is lost.
     package static func changeProcessor() -> Bool { clinux_change_processor() != 0 }
 
-    /// Makes glibc return free memory at the end of each of its heaps, except 64 KiB (`mallopt(3)`).
+    /// Makes glibc return the free memory at the end of each of its heaps to the kernel, except 64 KiB (`mallopt(3)`).
     ///
-    /// Without this call glibc returns free memory at the end of its first heap only. ``releaseFreeMemory()`` does not return
-    /// the ends of the other heaps, and glibc's own limit grows with the memory that a program frees.
+    /// Without this call, glibc returns free memory only at the end of its first heap. The limit would also grow with
+    /// the memory that a program frees. ``releaseFreeMemory()`` does not replace this call, because it leaves out the ends of
+    /// the other heaps.
     package static func limitRetainedMemory() { clinux_keep_little_free_memory() }
 
-    /// Returns free memory pages to the kernel, except pages that glibc retains between blocks in use: `malloc_trim(3)`.
+    /// Returns free memory pages to the kernel, even between blocks in use: `malloc_trim(3)`.
     ///
-    /// The call takes about a second for each 5 GB, and other threads may wait for memory during the call.
+    /// The call takes about a second for each 5 GB. Other threads that need memory can wait during the call.
     package static func releaseFreeMemory() { clinux_release_free_memory() }
 
-    /// Returns this process's environment for a child process. Each change sets a variable, or removes it if the value is nil.
+    /// Returns this process's environment with changes, for a child process. A change sets a variable; if its value is nil, it
+    /// removes the variable.
     package static func environment(setting changes: [(name: String, value: [UInt8]?)]) -> [[UInt8]] {
         let added = changes.compactMap { change in change.value.map { Array("\(change.name)=".utf8) + $0 } }
         let replaced = changes.map { Array("\($0.name)=".utf8) }

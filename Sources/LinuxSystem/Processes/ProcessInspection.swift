@@ -2,13 +2,13 @@
 import CLinux
 import Glibc
 
-/// Reads `/proc` about processes and threads; every answer may be outdated when it is used.
+/// Reads facts about processes and threads from `/proc`. A fact can be outdated when the caller uses it.
 package enum ProcessInspection {
     /// The status of a thread, read from `/proc/TID/status`.
     package struct ThreadStatus: Sendable {
         /// The process of the thread (thread-group id).
         package var process: Int32 = 0
-        /// The real user of the thread; nil if the text lacks it.
+        /// The real user of the thread; nil if the text does not contain it.
         package var user: UInt32?
         /// The state of the thread as one letter, as `ps` shows it.
         package var state: UInt8 = 0
@@ -20,9 +20,9 @@ package enum ProcessInspection {
         package var caught: UInt64 = 0
         package var blocked: UInt64 = 0
 
-        /// Whether the whole process has ended.
+        /// Whether the whole process has ended, not only its first thread.
         ///
-        /// If the first thread of a process ends before the others, it is a zombie although the process has not ended.
+        /// If the first thread ends before the other threads of its process, it is a zombie although the process has not ended.
         package var isZombieProcess: Bool {
             (state == UInt8(ascii: "Z") || state == UInt8(ascii: "X")) && threads <= 1
         }
@@ -41,10 +41,11 @@ package enum ProcessInspection {
 
     private static let ticksPerSecond = UInt64(max(sysconf(CInt(_SC_CLK_TCK)), 1))
 
-    /// Returns whether a process or thread already existed at a moment of the monotonic clock, in nanoseconds.
+    /// Returns whether a process or thread had already started at `moment`, in nanoseconds of the monotonic clock.
     ///
-    /// `started` is the start time of the process or thread in ticks of the boot clock. The result may be wrong if both times
-    /// are within one tick. That does no harm, because the kernel does not reuse a thread's number within one tick.
+    /// `started` is the start time of the process or thread, in ticks of the boot clock. The result can be wrong if the two
+    /// times are within one tick. This does no harm, because the kernel does not give a thread's number to another thread
+    /// within one tick.
     package static func hadStarted(_ started: UInt64, at moment: UInt64) -> Bool {
         var boot = timespec()
         clock_gettime(CLOCK_BOOTTIME, &boot)
@@ -54,7 +55,7 @@ package enum ProcessInspection {
         return started <= (now - min(age, now)) / (1_000_000_000 / ticksPerSecond)
     }
 
-    /// Returns whether a process is in this process's PID namespace; false if this process may not see that.
+    /// Returns whether a process is in the PID namespace of this process. Returns false if this process may not see that.
     package static func sharesPIDNamespace(_ process: Int32) -> Bool {
         var (own, other) = (stat(), stat())
         guard stat("/proc/self/ns/pid", &own) == 0, stat("/proc/\(process)/ns/pid", &other) == 0 else {
@@ -63,7 +64,7 @@ package enum ProcessInspection {
         return own.st_ino == other.st_ino && own.st_dev == other.st_dev
     }
 
-    /// Whether `/proc` shows this process's PID namespace. In the `/proc` of another namespace a number means another process.
+    /// Whether `/proc` shows the PID namespace of this process. In another namespace, the same number means another process.
     private static let isOurs = readLink("/proc/self") == Array("\(getpid())".utf8)
 
     private static func file(_ name: String, of number: Int32) -> [UInt8]? {
@@ -72,26 +73,28 @@ package enum ProcessInspection {
 
     /// Returns whether a thread waits in `mkdir(2)`, `mknod(2)`, `symlink(2)`, `link(2)` or `bind(2)`.
     ///
-    /// Returns nil if the thread's system call cannot be seen. To see it requires the right to trace the thread.
+    /// Returns nil if the system call of the thread cannot be seen. To see it, this process needs the right to trace the
+    /// thread.
     package static func isMakingName(thread: Int32) -> Bool? {
         guard isOurs, thread > 0 else { return nil }
         let answer = clinux_makes_name(thread)
         return answer < 0 ? nil : answer == 1
     }
 
-    /// Returns whether a thread waits in a call that may create a file; true if the thread's system call cannot be seen.
+    /// Returns whether a thread waits in a call that can create a file. Returns true if the system call of the thread cannot be
+    /// seen.
     package static func mayCreateFile(thread: Int32) -> Bool {
         guard isOurs, thread > 0 else { return true }
         return clinux_may_create(thread) != 0
     }
 
-    /// The kind of system call by which a thread asks for the attributes of a file.
+    /// The kind of system call with which a thread asks for the attributes of a file.
     package enum AttributeCall: Hashable, Sendable {
-        /// The call is `stat(2)`, `lstat(2)`, `newfstatat(2)` or `statx(2)` by path, for attributes that a save changes.
+        /// The call asks by path for attributes that a save changes: `stat(2)`, `lstat(2)`, `newfstatat(2)` or `statx(2)`.
         case byPath
-        /// The call is any other call, or cannot be seen. To see the call requires the right to trace the thread.
+        /// The call is of another kind, or this process has no right to see it.
         case other
-        /// The call cannot be seen yet: the thread has sent its request but does not sleep yet.
+        /// The call cannot be seen yet, because the thread has sent its request but does not sleep yet.
         case notSeenYet
     }
 
@@ -111,7 +114,7 @@ package enum ProcessInspection {
         guard descriptor >= 0 else { return status(ofThread: thread)?.process }
         defer { close(descriptor) }
         var found = clinux_thread()
-        // Before Linux 6.13 the kernel does not report which process a pidfd refers to.
+        // The kernel reports the process of a pidfd since Linux 6.13. Before that, `/proc` is read.
         guard clinux_pidfd_look(descriptor, &found) == 0 else { return status(ofThread: thread)?.process }
         return found.process
     }
@@ -127,19 +130,19 @@ package enum ProcessInspection {
         file("status", of: thread).map(threadStatus)
     }
 
-    /// Parses the text of `/proc/TID/status`; a field that is missing has its default value.
+    /// Parses the text of `/proc/TID/status`. A field that is missing from the text has its default value in the result.
     package static func threadStatus(from text: [UInt8]) -> ThreadStatus {
         var status = ThreadStatus()
         for line in text.split(separator: UInt8(ascii: "\n")) {
-            // The text has about sixty lines, of which only a few are parsed. The daemon reads this text whenever programs
-            // contend.
+            // Only a few of about sixty lines are parsed, because the daemon reads this text whenever programs wait for each
+            // other.
             guard let letter = line.first, initials.contains(letter),
                 let colon = line.firstIndex(of: UInt8(ascii: ":"))
             else { continue }
             let value = line[line.index(after: colon)...].drop { $0 == 9 || $0 == 32 }
             switch String(decoding: line[..<colon], as: UTF8.self) {
             case "Tgid": status.process = Int32(decimal(value))
-            // The four fields are the real, effective, saved and file-system user. The first is the user that started the
+            // The four fields are the real, effective, saved and file-system user. The real user is the user that started the
             // process.
             case "Uid": status.user = UInt32(decimal(value))
             case "State": status.state = value.first ?? 0
@@ -157,7 +160,8 @@ package enum ProcessInspection {
 
     private static let initials = [UInt8(ascii: "T"), UInt8(ascii: "U"), UInt8(ascii: "S")]
 
-    /// Returns whether the thread is a kernel thread, such as those of the NFS server; false if its status cannot be read.
+    /// Returns whether the thread is a kernel thread, such as the threads of the NFS server. Returns false if its status cannot
+    /// be read.
     package static func isKernelThread(_ thread: Int32) -> Bool {
         guard thread > 0, let text = file("stat", of: thread) else { return false }
         return isKernelThread(text)
@@ -167,14 +171,15 @@ package enum ProcessInspection {
     package static func isKernelThread(_ text: [UInt8]) -> Bool {
         guard let close = text.lastIndex(of: UInt8(ascii: ")")) else { return false }
         let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 8)
-        // The flag `PF_KTHREAD` of include/linux/sched.h is in the ninth field. The first two fields precede the bracket.
+        // The flag `PF_KTHREAD` of include/linux/sched.h is in the ninth field. The first two fields are before the bracket, so
+        // they are not in `fields`.
         return fields.count > 6 && decimal(fields[6]) & 0x0020_0000 != 0
     }
 
-    /// Returns the status of a process from its first thread, or of a thread from its own number.
+    /// Returns the status of a process or thread. For a process, it is that of the first thread.
     ///
-    /// The method does not read `/proc/PID/stat`, for which the kernel would add up the times of all threads, possibly
-    /// thousands.
+    /// The method does not read `/proc/PID/stat`. For that file, the kernel would add up the times of all threads of the
+    /// process, possibly thousands.
     package static func status(ofProcess process: Int32) -> ProcessStatus? {
         file("task/\(process)/stat", of: process).flatMap(processStatus)
     }
@@ -184,7 +189,8 @@ package enum ProcessInspection {
         guard let open = text.firstIndex(of: UInt8(ascii: "(")),
             let close = text.lastIndex(of: UInt8(ascii: ")"))
         else { return nil }
-        // The name may contain brackets and spaces, so the text is split after the last bracket. All other fields are numbers.
+        // The name can contain brackets and spaces, so the text is split after its last bracket. All fields after the name are
+        // numbers.
         let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 20)
         guard fields.count > 19 else { return nil }
         return ProcessStatus(
@@ -193,14 +199,14 @@ package enum ProcessInspection {
             started: UInt64(decimal(fields[19])))
     }
 
-    /// Returns a thread of a process that has not ended; the first thread if there is no other.
+    /// Returns a living thread of a process. If every thread has ended, returns the first thread.
     ///
-    /// `/proc` shows no files and descriptors for an ended thread, and the first thread may have ended before the others.
+    /// For an ended thread, `/proc` shows no files and descriptors. The first thread can have ended before the other threads.
     package static func livingThread(of process: Int32) -> Int32 {
         guard let status = status(ofThread: process), status.state == UInt8(ascii: "Z"), status.threads > 1
         else { return process }
         do throws(Errno) {
-            // `/proc/PID/task` still lists an ended first thread, but no other thread that has ended.
+            // `/proc/PID/task` lists the first thread even after its end, but lists no other ended thread.
             let threads = try ProcessScan.numbers(in: "/proc/\(process)/task")
             return threads.first { $0 != process } ?? process
         } catch {
@@ -228,13 +234,14 @@ package enum ProcessInspection {
         numbers("Groups:", in: file("status", of: thread) ?? []).map { UInt32($0) }
     }
 
-    /// Returns whether a process is the first process of a PID namespace below this one. The orphans of a namespace become its
-    /// children.
+    /// Returns whether a process is the first process of a PID namespace inside this namespace. Processes of that namespace
+    /// become its children when their parents end.
     package static func isInit(_ process: Int32) -> Bool {
         isInit(file("status", of: process) ?? [])
     }
 
-    /// Parses the `NSpid` line of `/proc/PID/status`: the process's number in each namespace, the innermost namespace last.
+    /// Parses the `NSpid` line of `/proc/PID/status`: the numbers of the process in each namespace, the innermost namespace
+    /// last.
     package static func isInit(_ text: [UInt8]) -> Bool { numbers("NSpid:", in: text).last == 1 }
 
     private static func numbers(_ label: String, in text: [UInt8]) -> [Int64] {
@@ -265,10 +272,10 @@ package enum ProcessInspection {
     }
 }
 
-/// Reads a whole file of `/proc`; returns nil if the file is missing, unreadable, or 1 MiB or longer.
+/// Reads a whole file of `/proc`. Returns nil if the file is missing or unreadable, or has 1 MiB or more.
 ///
-/// The longest file read with this function has 704 KiB, for 65,536 groups of ten digits. The kernel composes the whole text at
-/// the first read, so a short read means the end of the file.
+/// The longest file that is read with this function has 704 KiB, for 65,536 groups of ten digits. The kernel writes the whole
+/// text at the first read, so a short read shows the end of the file.
 package func readSmallFile(_ path: String) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -284,7 +291,7 @@ package func readSmallFile(_ path: String) -> [UInt8]? {
     }
 }
 
-/// Reads the beginning of a file of `/proc` with a single read; returns nil if the file is missing or unreadable.
+/// Reads the beginning of a file of `/proc` with a single read. Returns nil if the file is missing or unreadable.
 package func readBeginning(_ path: String) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }

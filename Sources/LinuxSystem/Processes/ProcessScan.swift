@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A process that keeps a mount in use, with the file or directory by which it does so.
+/// A process that uses a mount, and the file or directory of the mount that the process uses.
 package struct BusyProcess: Hashable, Sendable {
     package enum Use: String, Hashable, Sendable {
         case workingDirectory = "working directory"
@@ -19,8 +19,8 @@ package struct BusyProcess: Hashable, Sendable {
 
 /// Finds the processes that use a mount.
 ///
-/// The scan sends no request to the mount, so it works for a hanging or dead mount. It opens links in `/proc` with `O_PATH`
-/// only, for which the kernel sends no request to the file system.
+/// The scan sends no request to the mount, so it works even if the mount hangs or is dead. It opens links in `/proc` with
+/// `O_PATH` only, for which the kernel asks no file system.
 package struct ProcessScan: Sendable {
     package private(set) var busy: [BusyProcess] = []
     /// The number of processes of other users that the caller may not inspect.
@@ -32,7 +32,7 @@ package struct ProcessScan: Sendable {
         for pid in try Self.processes() { scan(pid) }
     }
 
-    /// Returns the numbers of all processes that `/proc` lists for the caller.
+    /// Returns the numbers of all processes that `/proc` shows to the caller.
     static func processes() throws(Errno) -> [Int32] { try numbers(in: "/proc") }
 
     static func numbers(in path: String) throws(Errno) -> [Int32] {
@@ -48,8 +48,8 @@ package struct ProcessScan: Sendable {
         }
         for name in open {
             let number = String(decoding: name, as: UTF8.self)
-            // Compares the device first. A call for the status of a socket, for example, may wait for the process that serves
-            // the socket.
+            // The device is compared before the status is read. To get the status of a socket, for example, can block until the
+            // process that serves the socket answers.
             guard Self.cachedDevice("/proc/\(seen)/fd/\(number)") == mount.device,
                 Self.mountID(in: "/proc/\(seen)/fdinfo/\(number)") == mount.id
             else { continue }
@@ -62,13 +62,13 @@ package struct ProcessScan: Sendable {
         busy.append(BusyProcess(pid: pid, program: Self.program(of: pid), use: use, path: path))
     }
 
-    /// Returns the names in a directory of another process. If the caller may not read it, returns nil and counts the process
-    /// as hidden.
+    /// Returns the names in a directory of another process in `/proc`. If the caller may not read the directory, returns nil
+    /// and counts the process as hidden.
     private mutating func names(_ path: String) -> [[UInt8]]? {
         do throws(Errno) {
             return try Self.names(in: path)
         } catch {
-            // Any other error means that the process has ended, so it does not use the mount.
+            // After any other error the process has ended, so it does not use the mount.
             if error == .noAccess || error == .notPermitted { hidden += 1 }
             return nil
         }
@@ -92,9 +92,9 @@ package struct ProcessScan: Sendable {
         Set(Self.mappings(of: thread).filter { $0.device == mount.device }.map(\.path))
     }
 
-    /// A file that a process has mapped; the process may have closed the file's descriptor since.
+    /// A file that a process has mapped. The process can have closed the descriptor of the file since then.
     struct Mapping: Hashable {
-        /// The range of addresses, in the format of `/proc/PID/map_files`.
+        /// The range of addresses, written as in the names of `/proc/PID/map_files`.
         let range: String
         let isWritable: Bool
         let isShared: Bool
@@ -116,7 +116,8 @@ package struct ProcessScan: Sendable {
         }
     }
 
-    /// Returns the mappings of a thread's process; none if the thread has ended or the caller may not inspect the process.
+    /// Returns the mappings of a thread's process. Returns none if the thread has ended or the caller may not inspect the
+    /// process.
     static func mappings(of thread: Int32) -> [Mapping] {
         guard let maps = contents(of: "/proc/\(thread)/maps") else { return [] }
         return maps.split(separator: UInt8(ascii: "\n")).compactMap { Mapping(parsing: $0) }
@@ -128,7 +129,7 @@ package struct ProcessScan: Sendable {
         return numbers.count == 2 ? clinux_device(numbers[0], numbers[1]) : nil
     }
 
-    /// Returns the device of the file system to which a link in `/proc` leads, without a request to that file system.
+    /// Returns the device of the file system to which a link in `/proc` leads. That file system gets no request.
     package static func cachedDevice(_ link: String) -> UInt64? {
         var device: UInt64 = 0
         return clinux_device_at_hand(link, &device) == 0 ? device : nil
@@ -144,7 +145,7 @@ package struct ProcessScan: Sendable {
         fields(of: fdinfo)["mnt_id:"].flatMap { Int($0) }
     }
 
-    /// Returns the fields of a descriptor in `/proc`, such as `mnt_id:` and `flags:`; none if the descriptor is closed.
+    /// Returns the fields of a descriptor in `/proc`, such as `mnt_id:` and `flags:`. Returns none if the descriptor is closed.
     static func fields(of fdinfo: String) -> [String: String] {
         guard let text = contents(of: fdinfo) else { return [:] }
         var fields: [String: String] = [:]
@@ -155,7 +156,7 @@ package struct ProcessScan: Sendable {
         return fields
     }
 
-    /// Returns the name by which the kernel knows the program of a process; `(gone)` if the process has ended.
+    /// Returns the name that the kernel has for the program of a process; `(gone)` if the process has ended.
     package static func program(of pid: Int32) -> [UInt8] {
         guard var name = contents(of: "/proc/\(pid)/comm") else { return Array("(gone)".utf8) }
         if name.last == UInt8(ascii: "\n") { name.removeLast() }
@@ -180,6 +181,6 @@ package func readLink(_ path: String) -> [UInt8]? {
 }
 
 extension OwnedDescriptor {
-    /// The number of the mount through which the file was opened; nil only if `/proc` is missing.
+    /// The number of the mount through which the file was opened. It is nil only if `/proc` is missing.
     package var mountID: Int? { ProcessScan.mountID(in: "/proc/self/fdinfo/\(rawValue)") }
 }

@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A process that is started by `posix_spawn(3)`, because `fork` is unsafe in a process with several threads.
+/// Starts a process by `posix_spawn(3)`, because `fork` is unsafe in a process with several threads.
 package struct ProcessSpawner: ~Copyable {
     private let executable: [UInt8]
     private let searchesPath: Bool
@@ -12,8 +12,8 @@ package struct ProcessSpawner: ~Copyable {
     private var closesInheritedDescriptors = true
     private var attributes = posix_spawnattr_t()
     private var actions = posix_spawn_file_actions_t()
-    /// Copies of the descriptors to pass on, with numbers above all target numbers. So no `dup2` overwrites a descriptor that a
-    /// later `dup2` needs.
+    /// Copies of the descriptors for the new process, with numbers above all target numbers. With these numbers, no `dup2`
+    /// overwrites a descriptor that a later `dup2` needs.
     private var sources: [CInt] = []
     private var highestPassed: CInt = 2
 
@@ -23,7 +23,7 @@ package struct ProcessSpawner: ~Copyable {
             environment: environment.map { Array($0.utf8) })
     }
 
-    /// Prepares a process for a command line. Its first word is looked up in `PATH`, as a shell does.
+    /// Prepares a process for a command line. The first word of the command line is looked up in `PATH`, as in a shell.
     package init(commandLine: [[UInt8]], environment: [[UInt8]]) {
         self.init(
             commandLine.first ?? [], searchesPath: true, arguments: commandLine, environment: environment)
@@ -47,17 +47,17 @@ package struct ProcessSpawner: ~Copyable {
         posix_spawn_file_actions_destroy(&actions)
     }
 
-    /// Makes the process the leader of a new session, without a terminal.
+    /// Makes the process the leader of a new session, which has no terminal.
     package mutating func startSession() { flags |= CInt(CLINUX_POSIX_SPAWN_SETSID) }
 
-    /// Makes the process the leader of a new process group. A signal to the group then also reaches the descendants of the
-    /// process.
+    /// Makes the process the leader of a new process group. The caller can then send one signal to the process and its
+    /// descendants.
     package mutating func startProcessGroup() {
         posix_spawnattr_setpgroup(&attributes, 0)
         flags |= CInt(POSIX_SPAWN_SETPGROUP)
     }
 
-    /// Gives the process the signal state of a fresh login: no signal is ignored, and none is blocked.
+    /// Gives the process the signal state that a fresh login has: no signal is ignored or blocked.
     package mutating func resetSignals() {
         var (all, none) = (sigset_t(), sigset_t())
         sigfillset(&all)
@@ -74,10 +74,11 @@ package struct ProcessSpawner: ~Copyable {
         flags |= CInt(POSIX_SPAWN_SETSIGMASK)
     }
 
-    /// Lets the process inherit all inheritable descriptors, because it takes this process's place, like a command of env(1).
+    /// Lets the process inherit all inheritable descriptors. This is for a process that takes the place of this process, like
+    /// the command of env(1).
     package mutating func inheritDescriptors() { closesInheritedDescriptors = false }
 
-    /// Gives the process a copy of a descriptor under a given number.
+    /// Gives the process a copy of a descriptor. In the process, the copy has the number `number`.
     package mutating func pass(_ descriptor: CInt, as number: CInt) throws(Errno) {
         let copy = try retryingOnInterrupt { fcntl(descriptor, F_DUPFD_CLOEXEC, 32) }
         sources.append(copy)
@@ -85,7 +86,7 @@ package struct ProcessSpawner: ~Copyable {
         posix_spawn_file_actions_adddup2(&actions, copy, number)
     }
 
-    /// Starts the process, closes the copies of the descriptors to pass on, and returns the number of the process.
+    /// Starts the process and returns its number. Closes this process's copies of the descriptors for the new process.
     package consuming func start() throws(Errno) -> Int32 {
         var pid = pid_t()
         // The child must not inherit the caller's other open descriptors, such as a pipe or a lock.
@@ -110,7 +111,7 @@ package struct ProcessSpawner: ~Copyable {
     }
 }
 
-/// System calls on other processes, which the caller names by their numbers.
+/// System calls on other processes, which are given by their numbers.
 package enum OtherProcess {
     /// The cause of a process's end: its own exit, or a signal.
     package enum Termination: Hashable, Sendable {
@@ -138,20 +139,20 @@ package enum OtherProcess {
         try waitForTermination(of: child).code
     }
 
-    /// Opens a descriptor that becomes readable when the process ends. The descriptor never refers to a later process with the
-    /// same number.
+    /// Opens a descriptor that becomes readable when the process ends. If a later process gets the same number, the descriptor
+    /// still belongs to the ended process.
     package static func watch(_ pid: Int32) throws(Errno) -> OwnedDescriptor {
         OwnedDescriptor(adopting: try retryingOnInterrupt { clinux_pidfd_open(pid) })
     }
 
-    /// Returns whether a process that ``watch(_:)`` opened ends within the given time.
+    /// Returns whether the process ends within the given time. `watch` is a descriptor of ``watch(_:)``.
     package static func hasExited(_ watch: borrowing OwnedDescriptor, within milliseconds: CInt) -> Bool {
         var event = pollfd(fd: watch.rawValue, events: Int16(POLLIN), revents: 0)
         return poll(&event, 1, milliseconds) == 1
     }
 }
 
-/// The two ends of a pipe. A child process inherits neither end unless the caller passes it on.
+/// The two ends of a pipe. A child process inherits an end only if the caller passes it on.
 package struct Pipe: ~Copyable {
     package let readEnd: OwnedDescriptor
     package let writeEnd: OwnedDescriptor
@@ -166,7 +167,7 @@ package struct Pipe: ~Copyable {
         writeEnd = OwnedDescriptor(adopting: ends.1)
     }
 
-    /// Closes the write end and returns the read end. A reader then sees the end of file once all copies of the write end are
+    /// Closes the write end and returns the read end. The reader gets the end of file when all copies of the write end are
     /// closed.
     package consuming func reading() -> OwnedDescriptor { readEnd }
 }

@@ -3,11 +3,11 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Calls a body when a watched process ends, on a thread of its own.
+/// Calls a body when a watched process ends, on a separate thread.
 ///
-/// A closed connection does not show the end of a client: a child may have inherited the socket and holds it open.
+/// The connection of a client does not always end with the client: a child of the client can have inherited the socket.
 package final class ProcessWatch: Sendable {
-    /// A process that the watch observes. After this object is released, the watch no longer calls the body of the process.
+    /// A process that is being watched. After the release of this object, the body for the process is not called any more.
     package final class WatchedProcess: Sendable {
         private let process: OwnedDescriptor
         private let number: UInt64
@@ -21,7 +21,7 @@ package final class ProcessWatch: Sendable {
 
         deinit { watch.forget(number, process.rawValue) }
 
-        /// Whether the process has ended. Until it has ended, the kernel gives its number to no other process.
+        /// Whether the process has ended. Before its end, the kernel gives its number to no other process.
         package var hasEnded: Bool { OtherProcess.hasExited(process, within: 0) }
     }
 
@@ -30,7 +30,7 @@ package final class ProcessWatch: Sendable {
         var bodies: [UInt64: @Sendable () -> Void] = [:]
     }
 
-    /// The number in epoll of the descriptor that ends the thread.
+    /// The number in epoll for the descriptor that tells the thread to end.
     private static let ending: UInt64 = 0
 
     private let state = Mutex(State())
@@ -47,17 +47,17 @@ package final class ProcessWatch: Sendable {
         try JoinableThread { [self] in run() }.detach()
     }
 
-    /// Ends the thread, after which the watch calls no body any more.
+    /// Ends the thread. After that, no body is called any more.
     package func stop() {
         var one: UInt64 = 1
-        // The write fails only if the counter is full. In that case the thread is about to end already.
+        // The write fails only if the counter is full. This means that the thread has been told to end already.
         _ = Glibc.write(end.rawValue, &one, 8)
     }
 
     /// Calls `body` once when the process has ended, on the thread of the watch.
     ///
-    /// If the process has ended already, the call follows soon. `process` is the result of ``OtherProcess/watch(_:)``. After
-    /// the release of the returned object, the watch begins no call of `body`, but a call in progress goes on.
+    /// If the process has ended already, `body` is called soon. `process` is the result of ``OtherProcess/watch(_:)``. After
+    /// the release of the returned object, no call of `body` begins, but a call that is in progress continues.
     package func watch(
         _ process: consuming OwnedDescriptor, whenDead body: @escaping @Sendable () -> Void
     ) throws(Errno) -> WatchedProcess {
@@ -81,7 +81,8 @@ package final class ProcessWatch: Sendable {
     }
 
     private func forget(_ number: UInt64, _ descriptor: CInt) {
-        // The release of the body may call this method again, so the body is released after the lock.
+        // The release of the body can call this method again, which takes the lock. So the body is released after the lock is
+        // released.
         let body = state.withLock { $0.bodies.removeValue(forKey: number) }
         withExtendedLifetime(body) {}
         _ = clinux_epoll_remove(epoll.rawValue, descriptor)

@@ -5,29 +5,29 @@ import Synchronization
 
 /// Remembers the process of a thread, and the parent of that process.
 ///
-/// The table holds a pidfd for each remembered thread. Before the table returns an entry again, the kernel confirms that the
-/// thread still lives, which takes half a microsecond. So the table notices a reused number. Before Linux 6.13 the kernel
-/// cannot confirm this. Then the table reads `/proc`, and uses the answer for 0.1 s.
+/// The kernel can give the number of an ended thread to another thread. So the table holds a pidfd for each remembered thread,
+/// by which the kernel confirms in half a microsecond that the thread still lives. Before Linux 6.13 the kernel cannot confirm
+/// this. The table then reads `/proc`, and uses the result for 0.1 s.
 package final class ThreadTable: Sendable {
-    /// A thread that was alive when the table looked it up.
+    /// A thread that was alive when the table read its data.
     package struct KnownThread: Hashable, Sendable {
         /// The process of the thread (thread-group id).
         package let process: Int32
         /// The start times of the process and of the thread, in clock ticks since boot.
         package let started: UInt64
         package let threadStarted: UInt64
-        /// The parent of the process at this time; 0 if the parent has no number in this PID namespace.
+        /// The parent of the process when the table read its data; 0 if the parent has no number in this PID namespace.
         package let parent: Int32
         /// The real user of the thread.
         package let user: UInt32
-        /// The moment since which this number is known to mean this thread, in nanoseconds of ``MonotonicClock``.
+        /// The moment from which on this number has certainly meant this thread, in nanoseconds of ``MonotonicClock``.
         package let known: UInt64
     }
 
-    /// The maximum number of remembered threads, and so of pidfds.
+    /// The maximum number of remembered threads. Each of them takes a pidfd.
     package static let capacity = 56
-    /// The time in nanoseconds for which an answer from `/proc` is valid without a pidfd. The kernel does not reuse a number in
-    /// so short a time.
+    /// The time in nanoseconds for which a result from `/proc` is used without a pidfd. Within this time, the kernel does not
+    /// give a number to another thread.
     private static let procfsValidity: UInt64 = 100_000_000
 
     fileprivate struct State {
@@ -38,21 +38,22 @@ package final class ThreadTable: Sendable {
     private let state = Mutex(State())
     private let usesPidfds: Bool
 
-    /// Creates an empty table; `usesPidfds` is false in tests that simulate an old kernel.
+    /// Creates an empty table. Tests pass false for `usesPidfds` to simulate an old kernel.
     package init(usesPidfds: Bool = true) { self.usesPidfds = usesPidfds }
 
     /// The number of threads that the table remembers at present.
     package var count: Int { state.withLock { $0.entries.count } }
 
-    /// Returns the record of a thread; nil if the thread has ended, or has no number in this PID namespace.
+    /// Returns the record of a thread. Returns nil if the thread has ended, or has no number in this PID namespace.
     package func find(_ thread: Int32) -> KnownThread? { look(thread)?.found }
 
-    /// Returns the record of a thread. If the table had to read `/proc`, also returns the status of the thread's process.
+    /// Returns the record of a thread. If the record had to be read from `/proc`, also returns the status of the thread's
+    /// process.
     package func look(_ thread: Int32) -> (found: KnownThread, leader: ProcessInspection.ProcessStatus?)? {
         guard thread > 0 else { return nil }
         if let found = remembered(thread)?.current { return (found, nil) }
         let made = Entry.make(of: thread, isHeld: usesPidfds)
-        // Replaced entries are released, and their pidfds closed, after the lock.
+        // The lock is released before the replaced entries are released and their pidfds closed.
         let former = state.withLock { $0.replace(thread, by: made?.entry) }
         withExtendedLifetime(former) {}
         return made.map { ($0.entry.found, $0.leader) }
@@ -72,7 +73,7 @@ package final class ThreadTable: Sendable {
         init(_ descriptor: CInt) { self.descriptor = OwnedDescriptor(adopting: descriptor) }
     }
 
-    /// The record of a thread. Its pidfd shows whether the number still means the same thread.
+    /// The record of a thread. The pidfd in it shows whether the number still means the same thread.
     fileprivate final class Entry: Sendable {
         let found: KnownThread
         private let held: Pidfd?
@@ -107,7 +108,7 @@ package final class ThreadTable: Sendable {
                 process: first.process, started: leader.started, threadStarted: own.started,
                 parent: leader.parent, user: first.user, known: known)
             let entry = Entry(found, heldBy: held)
-            // The values were read by the thread's number. They belong to this thread only if the thread is still alive.
+            // The values were read by the thread's number. They are valid only if the thread is still alive after the reading.
             guard held == nil || entry.current != nil else { return nil }
             return (entry, leader)
         }
@@ -117,7 +118,7 @@ package final class ThreadTable: Sendable {
                 return MonotonicClock.nanoseconds - found.known < ThreadTable.procfsValidity ? found : nil
             }
             var now = clinux_thread()
-            // If the process differs, the number means another thread now, for example after execve(2).
+            // If the process is another one, the number now means another thread, for example after execve(2).
             guard clinux_pidfd_look(held, &now) == 0, now.process == found.process else { return nil }
             return KnownThread(
                 process: found.process, started: found.started, threadStarted: found.threadStarted,
@@ -127,7 +128,7 @@ package final class ThreadTable: Sendable {
 }
 
 extension ThreadTable.State {
-    /// Replaces an entry, and returns the entries that the caller must release after it has released the lock.
+    /// Replaces an entry. Returns entries that the caller must release after it has released the lock.
     fileprivate mutating func replace(_ thread: Int32, by entry: ThreadTable.Entry?) -> [ThreadTable.Entry] {
         var former: [ThreadTable.Entry] = []
         if let old = entries.removeValue(forKey: thread) { former.append(old.entry) }

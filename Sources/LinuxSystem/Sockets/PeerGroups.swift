@@ -7,7 +7,7 @@ extension PeerCredentials {
 
     /// Returns the supplementary groups that the peer had when it connected (`SO_PEERGROUPS`).
     ///
-    /// The first system call has room for `expected` groups; a second call follows only if there are more.
+    /// The first system call has room for `expected` groups. If there are more, a second call follows.
     package static func supplementaryGroups(
         of socket: CInt, expected: Int = 32
     ) throws(Errno) -> [UInt32] {

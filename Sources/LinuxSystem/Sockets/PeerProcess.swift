@@ -21,11 +21,11 @@ package struct BootTicks: Hashable, Comparable, Sendable {
 }
 
 extension OtherProcess {
-    /// Opens the process at the other end of a socket, so that the caller can watch it; throws `ESRCH` if the process has
+    /// Opens the process at the other end of a socket, so that the caller can watch it. Throws `ESRCH` if the process has
     /// ended.
     ///
-    /// A kernel without `SO_PEERPIDFD` only returns the number of the process. Then the process must have started before
-    /// `connected`, because a younger process with the same number is another process.
+    /// A kernel without `SO_PEERPIDFD` returns only the number of the process. In this case the process must have started
+    /// before `connected`. A process that started later is not the peer, even if it has the same number.
     package static func watch(
         peerOf socket: CInt, connected: BootTicks
     ) throws(Errno) -> OwnedDescriptor {
@@ -35,13 +35,13 @@ extension OtherProcess {
         return try watch(try PeerCredentials(of: socket).pid, startedBefore: connected)
     }
 
-    /// Opens a process that started before a moment. Callers use it before Linux 6.5, and after the peer of a socket has ended.
+    /// Opens a process that started before a moment. Callers need this before Linux 6.5, and if the peer of a socket has ended.
     package static func watch(
         _ number: Int32, startedBefore moment: BootTicks
     ) throws(Errno) -> OwnedDescriptor {
         let process = try watch(number)
-        // The start time is read after the process was opened. So if the start time is early enough, the descriptor refers to
-        // this process.
+        // The start time is read after the process was opened. If the start time is early enough, the opened process is the
+        // wanted process.
         guard let status = ProcessInspection.status(ofProcess: number),
             BootTicks(ticks: status.started) <= moment
         else { throw .noProcess }

@@ -24,10 +24,10 @@ package struct PeerCredentials: Hashable, Sendable {
 
 /// Unix stream sockets that have a name in a directory.
 package enum UnixSocket {
-    /// Creates a listening socket under a name in a directory, and replaces any file that has the name.
+    /// Creates a listening socket under a name in a directory, and replaces any file of that name.
     ///
-    /// The path leads through the descriptor of the directory, so the limit of 108 bytes concerns only the name. The socket
-    /// listens before it gets the name, so a client that finds the name can connect.
+    /// The path leads through the descriptor of the directory, so the limit of 108 bytes applies only to the name. The socket
+    /// gets its name after it listens, so every client that finds the name can connect.
     package static func listen(
         as name: String, in directory: borrowing OwnedDescriptor, mode: UInt32
     ) throws(Errno) -> OwnedDescriptor {
@@ -46,7 +46,7 @@ package enum UnixSocket {
         return socket
     }
 
-    /// Refuses all later connections. Also closes the connections that were not accepted yet, because their clients would wait
+    /// Refuses all connections from now on. Connections that were not accepted yet are closed, because their clients would wait
     /// for ever.
     package static func refuseAll(on listener: borrowing OwnedDescriptor) {
         shutdown(listener.rawValue, CInt(SHUT_RDWR))
@@ -63,15 +63,15 @@ package enum UnixSocket {
             let socket = clinux_accept(listener.rawValue)
             if socket >= 0 { return OwnedDescriptor(adopting: socket) }
             let error = Errno.last
-            // A connection that the client closed before it was accepted is not an error.
+            // It is not an error if a client closes its connection before the connection is accepted.
             guard error == .interrupted || error.rawValue == ECONNABORTED else { throw error }
         }
     }
 
-    /// Waits for a time without accepting connections. Callers use it when this process can open no more descriptors.
+    /// Waits for a time without accepting connections, for example when this process can open no more descriptors.
     package static func pause(milliseconds: Int32) { poll(nil, 0, milliseconds) }
 
-    /// Connects to a socket, and gives every later call on the connection the same time limit.
+    /// Connects to a socket. Every later call on the connection has the time limit `seconds`.
     package static func connect(to path: [UInt8], timeout seconds: Int) throws(Errno) -> OwnedDescriptor {
         guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { throw Errno(rawValue: EINVAL) }
         let parent = Array(path[...slash])
@@ -84,7 +84,7 @@ package enum UnixSocket {
         to name: [UInt8], in directory: borrowing OwnedDescriptor, timeout seconds: Int
     ) throws(Errno) -> OwnedDescriptor {
         let socket = try makeSocket()
-        // The limit for sending is also the limit for connect(2).
+        // The kernel uses the limit for sending also for connect(2).
         var limit = timeval(tv_sec: seconds, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
         guard setsockopt(socket.rawValue, SOL_SOCKET, SO_SNDTIMEO, &limit, size) == 0,
@@ -103,8 +103,9 @@ package enum UnixSocket {
 
     private static func bindSocket(_ socket: CInt, to path: String) throws(Errno) {
         var address = try address(Array(path.utf8))
-        // The socket gets mode 0600 before it gets its name, so that no other user connects. The name gets the socket's own
-        // mode, less the umask. A change of the umask instead would affect the files that other threads create meanwhile.
+        // The socket gets mode 0600 before it gets its name, so no other user can connect at that moment. The name gets the
+        // mode of the socket, less the umask. The umask is not changed for this purpose, because it would affect files that
+        // other threads create at the same time.
         guard fchmod(socket, 0o600) == 0 else { throw .last }
         let result = withGenericAddress(&address) { Glibc.bind(socket, $0, $1) }
         guard result == 0 else { throw .last }
@@ -146,14 +147,14 @@ extension OwnedDescriptor {
         }
     }
 
-    /// Sends as many bytes as the socket has room for, without waiting. A message of a few bytes is always sent whole.
+    /// Sends as many bytes as fit into the socket's buffer, without waiting. A message of a few bytes is never split.
     package borrowing func sendNow(_ bytes: [UInt8]) throws(Errno) {
         guard Glibc.send(rawValue, bytes, bytes.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)) >= 0 else {
             throw .last
         }
     }
 
-    /// Returns the next bytes, or none at the end of the stream; throws `EWOULDBLOCK` after the timeout.
+    /// Returns the next bytes; none at the end of the stream. Throws `EWOULDBLOCK` after the timeout.
     package borrowing func receive() throws(Errno) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: 64 << 10)
         let socket = rawValue

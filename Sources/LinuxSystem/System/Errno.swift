@@ -3,13 +3,13 @@ import Glibc
 
 /// An error number from the operating system.
 ///
-/// `fuse_reply_err` needs the raw number, so no layer may replace it by a message.
+/// Errors stay numbers in all layers, because the answer to the kernel must contain the number (`fuse_reply_err`).
 package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     package let rawValue: CInt
 
     package init(rawValue: CInt) { self.rawValue = rawValue }
 
-    /// The value of `errno` for the calling thread. Callers read it before another call overwrites it.
+    /// The value of `errno` for the calling thread. Callers must read it before they make another call.
     package static var last: Errno { Errno(rawValue: errno) }
 
     package static let noEntry = Errno(rawValue: ENOENT)
@@ -34,7 +34,7 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String { strerror(rawValue).map { String(cString: $0) } ?? "error \(rawValue)" }
 }
 
-/// Runs a system call, and repeats it while a signal interrupts it.
+/// Runs a system call, and runs it again if a signal has interrupted it.
 @inline(__always)
 package func retryingOnInterrupt<R: SignedInteger>(_ call: () -> R) throws(Errno) -> R {
     while true {

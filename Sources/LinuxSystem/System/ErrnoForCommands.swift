@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// The errors that the `truce` command distinguishes, because it suggests a different remedy for each.
+/// The errors that the command `truce` distinguishes, because it suggests another remedy for each of them.
 extension Errno {
     package static let notADirectory = Errno(rawValue: ENOTDIR)
     package static let notConnected = Errno(rawValue: ENOTCONN)

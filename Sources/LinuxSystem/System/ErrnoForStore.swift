@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// The errors that the store of versions and the clients of the control socket distinguish, because they have a message for
-/// each.
+/// The errors that the store of versions and the clients of the control socket distinguish, because each error has its own
+/// message.
 extension Errno {
     package static let noSpace = Errno(rawValue: ENOSPC)
     package static let quotaExceeded = Errno(rawValue: EDQUOT)

@@ -4,7 +4,7 @@ import Glibc
 /// Writes whole lines to a terminal, a pipe or `/dev/null`.
 ///
 /// All output for people goes through ``say(_:to:)``. Many lines contain a name that another user chose. Such a name must not
-/// end the line, reverse the line's direction or control the terminal. So only the caller of ``say(_:to:)`` ends lines.
+/// end the line, reverse the line's direction or control the terminal. So ``say(_:to:)`` makes the line printable and ends it.
 package enum LineOutput {
     package static func say(_ line: String, to descriptor: CInt) { say([line], to: descriptor) }
 
@@ -12,7 +12,7 @@ package enum LineOutput {
         writeExactly(lines.flatMap { Array(($0.printable + "\n").utf8) }, to: descriptor)
     }
 
-    /// Writes every byte unchanged, for programs that read the output. A closed reader is no error.
+    /// Writes every byte unchanged, for programs that read the output. If the reader has closed the output, no error is thrown.
     package static func writeExactly(_ bytes: [UInt8], to descriptor: CInt) {
         var rest = bytes[...]
         while !rest.isEmpty {

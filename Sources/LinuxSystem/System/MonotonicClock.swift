@@ -11,10 +11,10 @@ package enum MonotonicClock {
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    /// The time of the kernel's last tick, at most 10 ms ago. The kernel holds this time in memory, so no hardware counter is
-    /// read.
+    /// The time of the kernel's last tick, which is at most 10 ms ago. To read it is fast, because the kernel has it in memory
+    /// and reads no hardware counter.
     ///
-    /// Before Linux 6.15 this clock may go back by some microseconds after a correction of the clock's rate ("timekeeping:
+    /// Before Linux 6.15 this clock can go back by some microseconds after a correction of the clock's rate ("timekeeping:
     /// Prevent coarse clocks going backwards").
     package static var lastTick: UInt64 {
         var time = timespec()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension [UInt8] {
-    /// The bytes as text for people. A byte that is not part of valid UTF-8 appears as its number, such as `\xff`.
+    /// The bytes as text for people. In place of a byte that is not valid UTF-8, the text has its number, such as `\xff`.
     package var printable: String {
         if let text = String(validating: self, as: UTF8.self) { return text.printable }
         var (text, rest, parser) = ("", self[...], Unicode.UTF8.ForwardParser())
@@ -23,7 +23,7 @@ extension [UInt8] {
 extension String {
     /// The text without characters that control a terminal or mislead a reader.
     ///
-    /// A control character, a line separator, or a character that changes the direction of the text appears as its number.
+    /// Each control character, line separator, and character that changes the direction of the text is replaced by its number.
     package var printable: String {
         guard unicodeScalars.contains(where: \.isUnprintable) else { return self }
         return unicodeScalars.reduce(into: "") { text, scalar in
@@ -34,8 +34,8 @@ extension String {
 
 extension Unicode.Scalar {
     fileprivate var isUnprintable: Bool {
-        // All other characters to replace are beyond ASCII. This test comes first because a look-up of a character's properties
-        // takes longer.
+        // The remaining characters to replace are beyond ASCII. ASCII is tested before them, because a lookup of a character's
+        // properties takes longer.
         if isASCII { return value < 0x20 || value == 0x7f }
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: return true

@@ -3,20 +3,20 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The log of a daemon, to which any thread may write.
+/// The log of a daemon. Any thread may write to it.
 ///
-/// The reader of the log may be slow, stopped, or itself wait for the daemon. So one thread of the daemon waits for the reader,
-/// and all other threads only hand over their lines.
+/// The reader of the log can be slow or stopped, or can itself wait for the daemon. So only one thread of the daemon waits for
+/// the reader. All other threads pass their lines to that thread.
 package final class SystemLog: Sendable {
     private struct State {
-        /// The thread that writes lines; nil until it starts. Until then the thread that writes a line waits for the reader
-        /// itself.
+        /// The thread that writes lines; nil until it starts. Before that, each thread writes its lines itself, and waits for
+        /// the reader.
         var writers: WorkerPool?
         var waiting = 0
         var lost = 0
     }
 
-    /// The maximum number of lines that wait to be written. Further lines are lost, and the log states how many.
+    /// The maximum number of lines that wait to be written. Further lines are lost, and the log says how many were lost.
     package static let capacity = 1024
 
     private let sink: @Sendable (String) -> Void
@@ -28,14 +28,15 @@ package final class SystemLog: Sendable {
         SystemLog { line in LineOutput.say("truce: \(line)", to: STDERR_FILENO) }
     }
 
-    /// Connects to the system log. Callers do this before the mount exists, because the mount may cover `/dev/log`.
+    /// Connects to the system log. Callers do this before the mount exists, because the mount can cover `/dev/log`.
     package static func openSystemLog() -> SystemLog {
         // openlog(3) stores the pointer to the name, so the name is never freed.
         clinux_open_log(strdup("truce"))
         return SystemLog { line in clinux_log(0, line) }
     }
 
-    /// Starts the thread that writes lines, so that other threads no longer wait. The thread inherits the caller's signal mask.
+    /// Starts the thread that writes lines. From then on, other threads do not wait for the reader of the log. The new thread
+    /// inherits the caller's signal mask.
     package func startThread() throws(Errno) {
         let pool = try WorkerPool(threads: 1)
         state.withLock { $0.writers = pool }

@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 
-/// The time of day, for output to people. Code never computes a deadline with this clock.
+/// The time of day, for output to people. No deadline is computed with this clock, because it can be set.
 package enum WallClock {
     /// The present time in nanoseconds since 1970: `clock_gettime(2)` with `CLOCK_REALTIME`.
     package static func nanoseconds() -> Int64 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// A thread that its creator must either join or detach.
+/// A thread. The creator of the thread must either join or detach it.
 package struct JoinableThread: ~Copyable {
     private final class Body: Sendable {
         let run: @Sendable () -> Void

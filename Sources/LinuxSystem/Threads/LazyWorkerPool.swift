@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// A ``WorkerPool`` that creates its threads only when the first job comes, which is rare.
+/// A ``WorkerPool`` that creates its threads only when the first job comes, because jobs are rare.
 ///
-/// The timers' thread creates the threads. A caller of ``run(_:)`` may have the identity of a requester at the moment, and new
-/// threads would inherit that identity.
+/// The thread of the timers creates them. A thread that calls ``run(_:)`` can have the identity of a requester, and new threads
+/// would inherit that identity.
 package final class LazyWorkerPool: Sendable {
     private struct State {
         var pool: WorkerPool?
@@ -18,8 +18,8 @@ package final class LazyWorkerPool: Sendable {
     private let fallback: WorkerPool
     private let onThreadStart: @Sendable () -> Void
 
-    /// Creates a pool without threads. If no threads can be created later, `fallback` runs the jobs. Each thread calls
-    /// `onThreadStart` first.
+    /// Creates a pool without threads. If the threads cannot be created later, `fallback` runs the jobs. Each new thread calls
+    /// `onThreadStart` before its first job.
     package init(
         threads: Int, by timers: Timers, else fallback: WorkerPool,
         onThreadStart: @escaping @Sendable () -> Void = {}
@@ -40,9 +40,9 @@ package final class LazyWorkerPool: Sendable {
         if isFirst { timers.runSoon { [self] in makeThreads() } }
     }
 
-    /// Waits until no job is left or runs, or until a moment: see ``WorkerPool/finish(until:)``.
+    /// Waits until all jobs are done, or until a moment: see ``WorkerPool/finish(until:)``.
     package func finish(until moment: UInt64) -> Bool {
-        // The caller creates the threads itself, because the end of the process must not wait for the timers' thread.
+        // The caller creates the threads itself. The process is about to end, and must not wait for the timers' thread.
         if state.withLock({ $0.pool == nil && !$0.jobs.isEmpty }) { makeThreads() }
         return state.withLock { $0.pool }?.finish(until: moment) ?? true
     }
@@ -55,8 +55,8 @@ package final class LazyWorkerPool: Sendable {
             pool = fallback
         }
         state.withLock { state in
-            // Two callers may have created threads; the first pool stays. All jobs move under one lock, so a caller of `finish`
-            // finds them either here or in the pool.
+            // If two callers have created threads at the same time, the first pool stays. All jobs move to the pool while the
+            // lock is held, so a caller of `finish` finds each job either here or in the pool.
             let kept = state.pool ?? pool
             state.pool = kept
             for job in state.jobs { kept.run(job) }

@@ -3,39 +3,41 @@ import CLinux
 
 /// The calling thread's identity for the file system below: its file-system user and group, and its umask.
 ///
-/// A new file must look as if the requester had created it: with the requester's user, and with the group and permissions that
-/// follow from the requester or the directory. The kernel creates such a file if the creating thread has the requester's
-/// identity. The thread retains its capabilities, because the requester's rights were already checked.
+/// The daemon creates files for requesters: the programs that send requests. A new file must belong to the requester, with the
+/// group and permissions that it would have without Truce. So the thread takes the requester's identity before it creates the
+/// file. The thread keeps its capabilities, because the requester's rights were already checked.
 package enum ThreadIdentity {
-    /// Prepares the calling thread to take other identities. Without this call ``become(user:group:umask:)`` does nothing.
+    /// Prepares the calling thread to take the identity of other users. Without this call ``become(user:group:umask:)`` does
+    /// nothing.
     package static func prepare() throws(Errno) {
         guard clinux_prepare_thread() == 0 else { throw .last }
     }
 
-    /// Prepares the calling thread if possible. If that fails, the thread creates files under the daemon's identity.
+    /// Prepares the calling thread to take other identities. If this fails, the thread creates files under the daemon's
+    /// identity.
     @Sendable package static func prepareIfPossible() { _ = clinux_prepare_thread() }
 
     /// Whether the calling thread can create files under another identity.
     package static var isPrepared: Bool { clinux_is_prepared() != 0 }
 
-    /// Gives the calling thread the identity of a requester. Takes no time if the thread already has that identity.
+    /// Gives the calling thread the identity of a requester. If the thread already has that identity, this takes no time.
     ///
     /// If the daemon does not run as root, only the umask changes.
     package static func become(user: UInt32, group: UInt32, umask: UInt32) {
         clinux_become(user, group, umask)
     }
 
-    /// Gives the calling thread the identity of a requester without the umask, for work that creates no files.
+    /// Gives the calling thread the user and group of a requester, but not its umask. This is for work that creates no files.
     package static func become(user: UInt32, group: UInt32) { clinux_use(user, group) }
 
-    /// Gives the calling thread the daemon's identity again. A file system that checks the user then no longer sees the last
-    /// requester.
+    /// Gives the calling thread the daemon's identity again, so that the file system below does not see the last requester any
+    /// more.
     package static func becomeDaemon() { clinux_become_oneself() }
 
-    /// Runs `body` with the disk quota of a user.
+    /// Runs `body`, during which the disk quota of a user applies to the calling thread.
     ///
-    /// `body` can neither exceed that quota nor take space that is reserved for root. If the daemon does not run as root, its
-    /// own user's quota applies in any case.
+    /// `body` can neither exceed that quota nor take space that is reserved for root. If the daemon does not run as root, the
+    /// quota of the daemon's own user applies.
     package static func withQuota<Value: ~Copyable>(
         of user: UInt32, group: UInt32, _ body: () throws(Errno) -> Value
     ) throws(Errno) -> Value {
@@ -45,15 +47,15 @@ package enum ThreadIdentity {
             defer { becomeDaemon() }
             return try body()
         }
-        // A thread that was not prepared has no identity to return to. So this call changes the thread's credentials and
-        // restores them afterwards.
+        // A thread that was not prepared cannot return to the daemon's identity by itself. So this call changes the thread's
+        // credentials and restores them afterwards.
         return try FileUser(user: user, group: group, supplementaryGroups: []).impersonate(body)
     }
 
-    /// Drops root's capability to exceed quotas and to use reserved space, for the calling thread and the threads that it
-    /// starts.
+    /// Drops root's capability to exceed quotas and to use reserved space. This concerns the calling thread and the threads
+    /// that it starts from now on.
     ///
-    /// The daemon writes the data of other users, so the limits of those users apply.
+    /// The daemon writes the data of other users, and must not exceed the limits of those users.
     package static func dropResourceCapability() throws(Errno) {
         guard clinux_give_up_resources() == 0 else { throw .last }
     }

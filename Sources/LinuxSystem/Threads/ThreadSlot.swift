@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// Stores one pointer for each thread, because Swift has no thread-local variables.
+/// Stores one pointer for each thread. Swift itself has no thread-local variables.
 package struct ThreadSlot: Sendable {
     private let key: pthread_key_t
 
@@ -12,7 +12,7 @@ package struct ThreadSlot: Sendable {
         self.key = key
     }
 
-    /// The queue of effects that the calling thread of the engine carries out at present.
+    /// The queue of effects that the calling thread, a thread of the engine, carries out at present.
     package static let effectQueue = ThreadSlot()
 
     package var value: UnsafeMutableRawPointer? {

@@ -3,9 +3,9 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Runs bodies at moments of the monotonic clock, on a thread of its own.
+/// Runs bodies at moments of the monotonic clock, on a separate thread.
 ///
-/// Bodies must be short and may schedule other bodies. A body with a moment in the past runs at once.
+/// Bodies must be short, and can schedule other bodies. A body with a moment in the past runs as soon as possible.
 package final class Timers: Sendable {
     fileprivate struct Entry {
         let moment: UInt64
@@ -14,7 +14,7 @@ package final class Timers: Sendable {
     }
 
     fileprivate struct State {
-        /// A binary heap of the scheduled bodies: each entry is due no earlier than its parent in the heap.
+        /// The scheduled bodies as a binary heap: no entry has an earlier moment than its parent in the heap.
         var entries: [Entry] = []
         var nextSerial: UInt64 = 0
     }
@@ -79,13 +79,13 @@ extension Timers.State {
         }
     }
 
-    /// Returns whether one entry runs before another. Entries of the same moment run in the order in which they were scheduled.
+    /// Returns whether one entry runs before another. Entries of the same moment run in the order of their scheduling.
     private func isEarlier(_ one: Int, than other: Int) -> Bool {
         (entries[one].moment, entries[one].serial) < (entries[other].moment, entries[other].serial)
     }
 }
 
-/// Wakes one sleeping thread. A wake-up just before the thread goes to sleep also counts.
+/// Wakes one sleeping thread. If the event is raised just before the thread goes to sleep, the thread does not sleep.
 package struct WakeEvent: ~Copyable, Sendable {
     private let event: OwnedDescriptor
 
@@ -97,7 +97,7 @@ package struct WakeEvent: ~Copyable, Sendable {
 
     package borrowing func raise() {
         var one: UInt64 = 1
-        // The write fails only if the counter is full. In that case the sleeping thread is being woken already.
+        // The write fails only if the counter is full. This means that the sleeping thread is being woken already.
         _ = Glibc.write(event.rawValue, &one, 8)
     }
 

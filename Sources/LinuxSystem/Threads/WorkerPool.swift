@@ -3,15 +3,17 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// A fixed number of threads for work that may block.
+/// A fixed number of threads for work that can block.
 ///
-/// Jobs start in the order of their arrival, as threads become free. The queue of jobs needs no limit. Each job belongs to a
-/// request for which the kernel waits, and the kernel limits the number of such requests.
+/// Jobs start in the order of their arrival. The queue of jobs needs no limit of its own: each job belongs to a request for
+/// which the kernel waits, and the kernel limits the number of such requests.
 package final class WorkerPool: Sendable {
     private struct State {
-        /// The jobs in the order of their arrival. A job that a thread has taken becomes nil, because it may hold much memory.
+        /// The jobs in the order of their arrival. When a thread takes a job, its entry becomes nil, because a job can hold
+        /// much memory.
         var jobs: [(@Sendable () -> Void)?] = []
-        /// The index of the first job that no thread has taken. The entries before it are removed many at a time.
+        /// The index of the first job that no thread has taken. The entries before this index are removed from time to time,
+        /// many in one step.
         var first = 0
         /// The number of jobs that threads run at present.
         var running = 0
@@ -52,7 +54,7 @@ package final class WorkerPool: Sendable {
         }
     }
 
-    /// Waits until no job is left or runs, or until a moment of the monotonic clock in nanoseconds.
+    /// Waits until all jobs are done, or until a moment of the monotonic clock in nanoseconds.
     ///
     /// Callers must not add jobs during the wait. Returns whether all jobs are done.
     package func finish(until moment: UInt64) -> Bool {
