@@ -44,7 +44,7 @@ final class ClientResources: Sendable {
         let onBehalfOf: ProcessForm?
     }
 
-    /// An access with known documents and party, for which no claim was made in the engine yet.
+    /// An access before its claim is made. Its documents and its party were found already.
     struct PreparedAccess: Sendable {
         fileprivate let accessRequest: AccessRequest
         fileprivate let plan: AccessPlan
@@ -78,7 +78,8 @@ final class ClientResources: Sendable {
             messages = guest.permitted(messages, with: try guest.checkedToLook(at: parameters.path))
         }
         let document = try services.documents.find(parameters.path)
-        // The document may have a second name, which the guest may have no right to see.
+        // The document can have a second name. If the guest has no right to see that name, the guest gets the path of its
+        // request.
         let path = services.guest(peer)?.name(of: document, lookedFor: parameters.path) ?? document.path
         let presenter = services.engine.present(
             document, by: party, implementing: messages, in: mailbox, guest: share)
@@ -103,7 +104,7 @@ final class ClientResources: Sendable {
     }
 
     /// Whether ``begin(_:_:watching:tell:)`` will not block. The access must have a single item that is found without waiting,
-    /// and the client's party must be known.
+    /// and the client's party must have been read already.
     func canBeginWithoutBlocking(_ accessRequest: AccessRequest) -> Bool {
         guard accessRequest.intents.count == 1, accessRequest.onBehalfOf == nil, services.guest(peer) == nil
         else {
@@ -127,7 +128,7 @@ final class ClientResources: Sendable {
         try take(claim, try prepare(claim, accessRequest, watching: process), tell: outcome)
     }
 
-    /// Finds the documents of an access and the party that makes the claim; this may block.
+    /// Finds the documents of an access and the party that makes the claim. This can block.
     ///
     /// After this, ``close()`` releases the documents.
     func prepare(
@@ -143,8 +144,8 @@ final class ClientResources: Sendable {
         }
         party.purpose = accessRequest.purpose
         let plan = try AccessPlan(accessRequest.intents, for: services.guest(peer), in: services)
-        // Preparing a directory sends questions to the presenters of all files below it. A guest may have no right to see some
-        // of these files.
+        // To prepare a directory sends questions to the presenters of all files in it. A guest possibly has no right to see
+        // some of these files.
         if accessRequest.nature == .batch, services.guest(peer) != nil,
             let directory = plan.documents.first(where: { services.engine.isDirectory($0.item) })
         {
@@ -223,7 +224,7 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Ends a claim without blocking. The caller must then call ``finish(_:of:)``, which may block.
+    /// Ends a claim without blocking. The caller must then call ``finish(_:of:)``, which can block.
     func end(_ claim: ClaimID) -> Engine.ClaimTeardown { services.engine.endWithoutBlocking(claim) }
 
     func finish(_ ending: borrowing Engine.ClaimTeardown, of claim: ClaimID) {
@@ -313,8 +314,8 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Returns the party of the client. The party is read from `/proc` only once, while the client's process still runs. Later
-    /// another process may have the same process id.
+    /// Returns the party of the client. The party is read from `/proc` only once, while the client's process still runs. After
+    /// the end of that process, another process can get its process id.
     private func party(_ process: ProcessWatch.WatchedProcess) throws(ProtocolFailure) -> Party {
         if let party = state.withLock({ $0.party }) { return party }
         let party = services.documents.party(ofProcess: peer.pid)
@@ -348,7 +349,7 @@ extension ClientResources {
         return party
     }
 
-    /// Handles a client's announcement that it will move a document (`access/willMove`), or that it has moved it
+    /// Called when a client announces that it will move a document (`access/willMove`), or that it has moved a document
     /// (`access/didMove`).
     func announce(_ move: MoveParameters, isDone: Bool) throws(ProtocolFailure) {
         let (claim, path, newPath) = (

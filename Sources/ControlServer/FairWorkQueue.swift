@@ -24,7 +24,7 @@ final class FairWorkQueue: Sendable {
         fileprivate let id: UInt64
         /// The user of the lane; nil for the server's own jobs.
         fileprivate let user: UInt32?
-        /// The most threads that all lanes of this user occupy at once.
+        /// The most threads that all lanes of this user occupy at the same time.
         fileprivate let width: Int
     }
 
@@ -81,7 +81,7 @@ final class FairWorkQueue: Sendable {
 
     private static let threads = 8
     private static let width = 3
-    /// The most threads that the lanes of a guest occupy at once.
+    /// The most threads that the lanes of a guest occupy at the same time.
     private static let guestWidth = 1
     private static let serverWidth = 2
 

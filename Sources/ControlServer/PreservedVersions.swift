@@ -48,7 +48,8 @@ package enum VersionAccessFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// Returns the path in quotation marks. A version without a line in the store's log has no known path.
+    /// Returns the path in quotation marks. If the version has no line in the store's log, its path is lost, and the result
+    /// says so.
     private static func name(_ path: [UInt8]) -> String {
         path.isEmpty ? "a path that is not known" : "'\(PathForm(path).path.excerpt)'"
     }

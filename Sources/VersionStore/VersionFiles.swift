@@ -31,7 +31,7 @@ final class VersionFiles: Sendable {
         var logName = LogName.onDisk
     }
 
-    /// Whether the log's name is known to be on the disk, in its directory.
+    /// Whether the name of the log was brought to the disk.
     enum LogName {
         case onDisk
         /// The log was rewritten and renamed, but the directory could not be brought to the disk yet.

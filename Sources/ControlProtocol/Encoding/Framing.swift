@@ -30,7 +30,7 @@ package enum FramingFault: Error, Hashable, Sendable {
     case malformedHeader
 }
 
-/// Finds the messages in a stream of bytes, which may arrive in pieces of any size.
+/// Finds the messages in a stream of bytes. The bytes can arrive in pieces of any size.
 package struct FrameReader: Sendable {
     /// How the messages are separated; nil before the first byte.
     package private(set) var framing: Framing?

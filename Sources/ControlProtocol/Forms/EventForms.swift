@@ -55,7 +55,8 @@ package struct SubscribeResult: Hashable, Sendable, Codable {
     package var epoch: String
     /// The number of the last event before the subscription begins. The client is sent all events with greater numbers.
     package var sequence: UInt64
-    /// Some events are missing, because there were too many for the client. The client must examine the files itself.
+    /// Whether some events after `after` are missing, because the daemon does not remember them any more. The client must then
+    /// examine the files itself.
     package var hasGap: Bool
 
     package init(subscription: UInt64, epoch: String, sequence: UInt64, hasGap: Bool) {
@@ -79,7 +80,7 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     /// The item moved from `path` to `newPath`. A path outside the subscription is left out.
     case moved
     case deleted
-    /// More events happened than the client was sent. The client must examine the files itself.
+    /// Some events were not sent to the client, because there were too many. The client must examine the files itself.
     case gap
 }
 

@@ -76,7 +76,7 @@ package struct PresenterForm: Hashable, Sendable, Codable {
     /// Whether the presenter has left too many questions without an answer. The daemon sends it no further question until it
     /// answers one of them.
     package var isDemoted: Bool
-    /// Whether the presenter has reported unsaved changes; nil in a reply of a daemon that is too old to know.
+    /// Whether the presenter has reported unsaved changes; nil in a reply of an older daemon, which does not send this.
     package var isUnsaved: Bool?
 
     package init(

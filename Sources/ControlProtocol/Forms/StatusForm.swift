@@ -7,7 +7,7 @@ package struct StatusForm: Hashable, Sendable, Codable {
     package var version: String
     package var options: OptionsForm
     package var counters: CountersForm
-    /// The resources that the daemon uses; nil in a reply of an older daemon.
+    /// The numbers of claims, files and descriptors that the daemon has; nil in a reply of an older daemon.
     package var use: ResourceUsageForm?
     /// How the daemon notices changes out of band. It is nil for an in-place mount, because such a mount has no changes out of
     /// band.
@@ -91,7 +91,7 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package init() {}
 }
 
-/// The numbers of claims, files and descriptors that the daemon has; nil in a reply of an older daemon.
+/// The numbers of claims, files and descriptors that the daemon has now.
 package struct ResourceUsageForm: Hashable, Sendable, Codable {
     package var claims = 0
     package var openFiles = 0

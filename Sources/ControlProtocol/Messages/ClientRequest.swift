@@ -86,7 +86,7 @@ package enum ClientRequest: Hashable, Sendable {
     }
 }
 
-/// The result of a request that returns no value when it succeeds.
+/// The result of a request that succeeded.
 package enum Response: Hashable, Sendable, Encodable {
     case initialize(InitializeResult)
     case status(StatusForm)
@@ -94,7 +94,7 @@ package enum Response: Hashable, Sendable, Encodable {
     /// The result of `access/begin` and `access/prepare`.
     case beginAccess(AccessBeginResult)
     case subscribe(SubscribeResult)
-    /// The result of requests without a value of their own: they only succeed or fail.
+    /// The result of a request that returns no value when it succeeds.
     case done(EmptyResult)
     case snapshot(CoordinationSnapshotForm)
     case listVersions(VersionListResult)

@@ -17,7 +17,7 @@ struct AccessPlan: Sendable {
     private(set) var isReadOnlyGuest = false
     private var lookups = ProtocolLimits.linkLookups
 
-    /// Finds the documents of the intents; this may block.
+    /// Finds the documents of the intents. This can block.
     init(_ intents: [IntentForm], for guest: Guest?, in services: SharedServices) throws(ProtocolFailure) {
         do throws(ProtocolFailure) {
             for intent in intents { try add(intent, for: guest, in: services) }

@@ -181,8 +181,8 @@ final class ConnectionAccesses {
         guard let guest = services.guest(connection.peer) else {
             return grant(claim, plan.documents.map(\.path), intents)
         }
-        // While the access waited, the item may have moved to a place where the guest has no right to it. Then the guest must
-        // not learn the new path.
+        // The item can have moved while the access waited. A guest without the right to access the item at its new path must
+        // not be sent that path.
         connection.onWorkQueue { resources, _ throws(ProtocolFailure) in
             try resources.recheckRights(claim, plan, intents, for: guest)
         } then: { result in

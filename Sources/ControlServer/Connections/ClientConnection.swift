@@ -173,7 +173,8 @@ extension ClientConnection {
 
     /// Pauses the reading from this client, so that the event loop serves other clients.
     ///
-    /// A client can send thousands of messages at once, and a large message takes a hundred times as long as a small message.
+    /// A client can send thousands of messages without waiting for replies, and a large message takes a hundred times as long
+    /// as a small message.
     private func yieldLoop(after bytes: Int, since begin: NIODeadline) {
         let large = bytes >= ProtocolLimits.bytesPerRead
         let least = large ? TimeAmount.microseconds(Int64(bytes)) : Self.shortestPause
@@ -369,7 +370,7 @@ extension ClientConnection {
     }
 }
 
-// Runs work that may block on other threads.
+// Runs work on other threads if the work can block.
 extension ClientConnection {
     /// Runs a query on the read queue, in no particular order, and sends its reply. `bytes` is the room that is reserved for
     /// the reply.

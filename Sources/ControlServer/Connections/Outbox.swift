@@ -4,8 +4,8 @@ import NIOCore
 
 /// The messages that wait to be sent to a client, in order. Used only on the event loop.
 ///
-/// Each message is written by a separate `write(2)`. Some clients lose messages that arrive together: if a request and a reply
-/// arrive in one read, Emacs' `jsonrpc.el` loses the second.
+/// Each message is written by a separate `write(2)`. Some clients lose messages that they read in one piece: if a request and a
+/// reply arrive in one read, Emacs' `jsonrpc.el` loses the second.
 final class Outbox {
     private struct OutgoingMessage {
         let bytes: [UInt8]
@@ -26,7 +26,8 @@ final class Outbox {
     private let hasRoom: () -> Void
     private var queue: CircularBuffer<OutgoingMessage> = []
     private var isWriting = false
-    /// Whether `writeAll()` is running. A write may complete before the call that began the write returns.
+    /// Whether `writeAll()` is running. If a write completes before the call that began it returns, the loop must not begin a
+    /// second time.
     private var isLooping = false
     private var whenEmpty: (() -> Void)?
 

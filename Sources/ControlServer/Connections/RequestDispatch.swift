@@ -76,8 +76,7 @@ extension SharedServices {
         var snapshot = try CoordinationSnapshotForm(of: document.item, in: engine)
         if isForGuest {
             snapshot.delays = nil
-            // The item can have other names that the guest may not see. The reply contains the path of the request instead of
-            // them.
+            // The item can have other names that the guest may not see. So the reply contains the path that the guest has sent.
             for index in snapshot.presenters.indices {
                 (snapshot.presenters[index].path, snapshot.presenters[index].pathBytes) = (
                     path.path, path.pathBytes

@@ -177,7 +177,7 @@ extension SharedServices {
             source: source)
     }
 
-    /// Returns the path that a symbolic link leads to; nil if the item at the path is not a link. This may block.
+    /// Returns the path that a symbolic link leads to; nil if the item at the path is not a link. This can block.
     func target(
         of path: PathForm, for guest: Guest?, within lookups: inout Int
     ) throws(ProtocolFailure) -> PathForm? {

@@ -63,7 +63,7 @@ private struct LinkWalk: ~Copyable {
     }
 
     mutating func follow(_ path: [NameBytes]) throws(Errno) {
-        // The names that the walk has still to look up, in reverse order.
+        // The names that the walk still has to look up, in reverse order.
         var rest = Array(path.reversed())
         while let name = rest.popLast() {
             switch name.bytes {

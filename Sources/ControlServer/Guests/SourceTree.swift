@@ -15,7 +15,7 @@ package struct Rights: OptionSet, Hashable, Sendable {
     package static let rename = Self(rawValue: 4)
 }
 
-/// Answers which rights users have to files below the mount. All functions may block.
+/// Answers which rights users have to files below the mount. All functions can block.
 package protocol SourceInspector: Sendable {
     /// Returns the rights that the kernel gives a user to the item at a path.
     func rights(of user: FileUser, at path: [UInt8]) throws(LookupFailure) -> Rights

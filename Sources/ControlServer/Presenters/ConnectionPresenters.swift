@@ -336,7 +336,7 @@ extension ConnectionPresenters {
     /// Checks on the work queue whether a guest may be sent a message. The work queue does not change the order of the
     /// messages.
     ///
-    /// Each message is checked, because the rights of the guest may have changed since the registration.
+    /// Each message is checked, because the rights of the guest can have changed since the registration.
     private func check(_ message: PresenterMessage, about document: any TrackedDocument, for guest: Guest) {
         pendingChecks += 1
         nextChecks.append((message, document))

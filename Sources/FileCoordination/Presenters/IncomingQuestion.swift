@@ -92,7 +92,8 @@ final class BlockedQueueTable: Sendable {
 
     private let entries = Mutex<[ObjectIdentifier: QueueEntry]>([:])
 
-    /// Puts a question on a presenter's queue. If the queue is blocked, the library also handles the question itself.
+    /// Puts a question on a presenter's queue. If the queue is blocked, the library also answers for the presenter where that
+    /// is safe.
     func enqueue(_ question: IncomingQuestion, on queue: OperationQueue) {
         let key = ObjectIdentifier(queue)
         let blocker = entries.withLock { entries in

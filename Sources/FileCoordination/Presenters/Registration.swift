@@ -128,7 +128,7 @@ final class Registration: Sendable {
         return isThere
     }
 
-    /// Records whether the presenter has changes that are not on the disk, and tells the daemon.
+    /// Records whether the presenter has changes that are not on the disk, and sends this to the daemon.
     func noteUnsaved(_ isUnsaved: Bool) {
         let registrationState: RegistrationState? = state.withLock { state in
             guard state.isUnsaved != isUnsaved else { return nil }

@@ -81,7 +81,7 @@ extension OwnedDescriptor {
 
     /// `readlinkat(2)`: returns the target of the symbolic link that this descriptor refers to.
     package borrowing func linkTarget() throws(Errno) -> [UInt8] {
-        // The target always fits into this buffer, because the kernel stores no longer target than PATH_MAX.
+        // The target always fits into this buffer, because the kernel stores no target that is longer than PATH_MAX.
         var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
         let descriptor = rawValue
         let count = target.withUnsafeMutableBytes { buffer in

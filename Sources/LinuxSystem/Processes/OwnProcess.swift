@@ -23,9 +23,9 @@ package enum OwnProcess {
 
     /// Makes glibc return the free memory at the end of each of its heaps to the kernel, except 64 KiB (`mallopt(3)`).
     ///
-    /// Without this call, glibc returns free memory only at the end of its first heap. The limit would also grow with
-    /// the memory that a program frees. ``releaseFreeMemory()`` does not replace this call, because it leaves out the ends of
-    /// the other heaps.
+    /// Without this call, glibc returns free memory only at the end of its first heap. Its own limit for this grows with the
+    /// memory that a program frees. ``releaseFreeMemory()`` does not replace this call, because it leaves out the ends of the
+    /// other heaps.
     package static func limitRetainedMemory() { clinux_keep_little_free_memory() }
 
     /// Returns free memory pages to the kernel, even between blocks in use: `malloc_trim(3)`.

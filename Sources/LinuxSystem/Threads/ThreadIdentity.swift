@@ -47,8 +47,8 @@ package enum ThreadIdentity {
             defer { becomeDaemon() }
             return try body()
         }
-        // A thread that was not prepared cannot return to the daemon's identity by itself. So this call changes the thread's
-        // credentials and restores them afterwards.
+        // This thread was not prepared, so ``become(user:group:umask:)`` has no effect on it. This call changes the thread's
+        // credentials for `body` alone.
         return try FileUser(user: user, group: group, supplementaryGroups: []).impersonate(body)
     }
 

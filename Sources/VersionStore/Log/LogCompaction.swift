@@ -63,8 +63,7 @@ extension VersionFiles {
         }
         state.log = try replaceLog(by: text)
         (state.lines, state.linesCompacted, state.bytesCompacted) = (lines, lines, text.count)
-        // The new file is the log from now on. A failure to bring the directory to the disk changes nothing about this; after a
-        // power cut, the old log can be there again.
+        // The new file is the log from now on. If the directory cannot be brought to the disk, a power cut can undo the rename.
         do throws(Errno) {
             try home.synchronize(by: synchronize)
         } catch {
