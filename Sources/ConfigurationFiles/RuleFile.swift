@@ -7,8 +7,8 @@ import TOMLKit
 package struct RuleFile: Sendable {
     /// The most bytes that a configuration file may have.
     package static let longest = 256 << 10
-    /// The most program names that a file may contain. The daemon compares each program that other programs wait for with every
-    /// name, so the number is limited.
+    /// The most program names that a file may contain. The number is limited, because the daemon compares the name of a program
+    /// with each of them.
     package static let mostNames = 500
     /// The length to which the kernel cuts the name of a program, in bytes.
     package static let kernelNameLength = 15

@@ -118,9 +118,9 @@ final class ClientResources: Sendable {
         return services.documents.canFindWithoutBlocking(accessRequest.intents[0].path.bytes ?? [])
     }
 
-    /// Begins an access; this may block.
+    /// Begins an access. This can block.
     ///
-    /// Returns the plan if the claim is granted at once. Otherwise `outcome` is called with the decision later, on any thread.
+    /// If the claim need not wait, returns the plan. Otherwise `outcome` is called later with the decision, on any thread.
     func begin(
         _ claim: ClaimID, _ accessRequest: AccessRequest, watching process: ProcessWatch.WatchedProcess,
         tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
@@ -144,8 +144,8 @@ final class ClientResources: Sendable {
         }
         party.purpose = accessRequest.purpose
         let plan = try AccessPlan(accessRequest.intents, for: services.guest(peer), in: services)
-        // To prepare a directory sends questions to the presenters of all files in it. A guest possibly has no right to see
-        // some of these files.
+        // If a client prepares a directory, the presenters of all files in it are sent questions. A guest possibly has no right
+        // to see some of these files.
         if accessRequest.nature == .batch, services.guest(peer) != nil,
             let directory = plan.documents.first(where: { services.engine.isDirectory($0.item) })
         {

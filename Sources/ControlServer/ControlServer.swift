@@ -114,9 +114,8 @@ package final class ControlServer: Sendable {
 
     /// Refuses new connections, closes all connections, and releases their claims and presenters.
     ///
-    /// Must not be called on the event loop or on a thread of a work queue. The threads of NIO continue until ``endThreads()``,
-    /// because NIO ends threads by libdispatch. In another pid namespace than that of `/proc`, libdispatch aborts the process
-    /// then.
+    /// Must not be called on the event loop or on a thread of a work queue. The threads of NIO continue until ``endThreads()``.
+    /// NIO ends them by libdispatch, which can abort the process if `/proc` shows another pid namespace.
     package func stop() throws {
         let loop = listener.eventLoop
         // The shared acceptor has possibly accepted a connection just before this call. That connection is still handed to the

@@ -21,8 +21,8 @@ struct AccessPlan: Sendable {
     init(_ intents: [IntentForm], for guest: Guest?, in services: SharedServices) throws(ProtocolFailure) {
         do throws(ProtocolFailure) {
             for intent in intents { try add(intent, for: guest, in: services) }
-            // The claim of a guest that is only allowed to read is suspended as a whole. The claim must contain no write,
-            // because the write would be suspended too.
+            // If the claim of a guest without the right to write is suspended, all parts of the claim are suspended. So the
+            // claim must contain no write.
             guard !isReadOnlyGuest || !parts.contains(where: \.access.isWrite) else {
                 throw .denied("what you may not write, read in an access without writes")
             }

@@ -140,7 +140,8 @@ final class ConnectionAccesses {
         }
         var question: QuestionID?
         if let id = parameters.answering {
-            // If the question was already answered or timed out, the access delays no answer, and the request is still valid.
+            // The request is valid even if the question was already answered or has timed out. The access then delays no
+            // answer.
             question = connection.presenters.question(id)
             guard question != nil || connection.presenters.wasAsked(id) else {
                 throw .notFound("you were not asked the request in 'answering'")

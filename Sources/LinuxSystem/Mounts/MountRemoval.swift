@@ -114,7 +114,8 @@ extension MountEntry {
         }
     }
 
-    /// Compares all fields, because the kernel gives the numbers of ended mounts and devices to new mounts and devices.
+    /// Compares the device, the type and the source. The mount's number is not enough, because the kernel gives the numbers of
+    /// ended mounts and devices to new ones.
     private func isSame(as other: MountEntry) -> Bool {
         device == other.device && type == other.type && source == other.source
     }

@@ -176,7 +176,7 @@ package enum ProcessInspection {
         return fields.count > 6 && decimal(fields[6]) & 0x0020_0000 != 0
     }
 
-    /// Returns the status of a process or thread. For a process, it is that of the first thread.
+    /// Returns the status of a process or thread. For a process, it is the status of its first thread.
     ///
     /// The method does not read `/proc/PID/stat`. For that file, the kernel would add up the times of all threads of the
     /// process, possibly thousands.

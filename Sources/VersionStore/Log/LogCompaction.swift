@@ -23,7 +23,7 @@ extension VersionFiles {
         }
     }
 
-    /// Rewrites the log if it is long and more than half of its lines are about versions that cannot be read any more.
+    /// Rewrites the log if it is long, and at least twice as long as after its last rewriting.
     func compactLogIfLong() {
         withState { state in
             let least = max(leastCompactedLines, 2 * state.linesCompacted, 4 * state.ledger.count)

@@ -165,8 +165,8 @@ extension VersionFiles {
             conflictsBefore: min(moment, uncertain), path: charge.initiator == .stranger ? charge.path : nil)
     }
 
-    /// The time on the steady clock before which the last step that relied on a version must be. Later versions are not
-    /// evicted. It is at least a minute ago, even if the option `keep-certain` is shorter.
+    /// A time on the steady clock. If a step has relied on a version after this time, the version is not evicted. It is at
+    /// least a minute ago, even if the option `keep-certain` is shorter.
     private var uncertain: Int64 {
         steadyClock() &- max(Int64(clamping: limits.certain.nanoseconds), Self.youth)
     }
