@@ -13,7 +13,7 @@ struct CoordinationScenarioTests {
     @Test(
         "Programs that use the library take turns in a directory without a mount",
         arguments: ScenarioCatalogue.scenariosAnywhere)
-    func librarySituationsPlayWithoutAMount(scene: ClientScenario) throws {
+    func programsWithTheLibraryTakeTurnsWithoutAMount(scene: ClientScenario) throws {
         let place = try Script("cd \"$(mktemp -d)\"; mkdir stage; pwd -P").run().text.trimmingCharacters(
             in: .newlines)
         try ScenarioFixture.prepare(place + "/stage")

@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test("A rule file may add names to a table and remove names; removals come first in the result")
+    @Test("A rule file may add names to a table and remove names; the result lists removals before additions")
     func aRuleFileAddsAndRemovesNames() throws {
         let file = try parse(
             """

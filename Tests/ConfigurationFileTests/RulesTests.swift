@@ -42,7 +42,9 @@ import Testing
         return rules.problems.first ?? ""
     }
 
-    @Test("The user's rules come before the administrator's rules, and these before the shipped rules")
+    @Test(
+        "The user's rules come before the administrator's rules, and the administrator's before the shipped rules"
+    )
     func theUsersRulesComeBeforeTheSystemsRules() {
         let rules = load(
             system: folder.write(

@@ -54,7 +54,7 @@ struct ClientMessageTests {
     ]
 
     @Test("the error of a request with wrong parameters still has the id of the request", arguments: failures)
-    func aWrongRequestKeepsItsID(method: String, parameters: String, code: Int) throws {
+    func theErrorOfAWrongRequestHasTheRequestsID(method: String, parameters: String, code: Int) throws {
         let text = #"{"jsonrpc":"2.0","id":"q","method":"\#(method)","params":\#(parameters)}"#
         guard case .request(.text("q"), let request) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "the id is lost")
@@ -109,7 +109,7 @@ struct ClientMessageTests {
     }
 
     @Test("the reply with the most bytes of a version fits into one message")
-    func theLargestReadFitsIntoAMessage() throws {
+    func theReplyWithTheMostBytesFitsIntoOneMessage() throws {
         let content = [UInt8](repeating: 0xFF, count: ProtocolLimits.readBytes)
         let reply = ReplyMessage(
             to: .text(String(repeating: "x", count: 1000)),

@@ -15,7 +15,7 @@ struct CorpusTests {
     func theCorpusHasAtLeast40Inputs() { #expect(Self.inputs.count >= 40) }
 
     @Test(
-        "Each corpus input decodes equally in pieces and as a whole, and again after its encoding",
+        "Each input of the corpus decodes to the same messages in pieces, as a whole, and after it is encoded anew",
         arguments: CorpusTests.inputs)
     func corpusInputsDecodeEquallyInPieces(path: String) throws {
         let bytes = try #require(FileManager.default.contents(atPath: path))

@@ -19,7 +19,7 @@ struct FramingTests {
     ]
 
     @Test(
-        "a stream is decoded to the same messages, in pieces of whatever size the stream arrives",
+        "a stream has the same messages, whatever the size of the pieces in which the stream arrives",
         arguments: streams)
     func aStreamInPiecesHasTheSameMessages(stream: String, framing: Framing, messages: [String]) throws {
         let bytes = Array(stream.utf8)

@@ -243,7 +243,7 @@ struct MalformedMessageTests {
         #expect(throws: Never.self) { try ClientMessage(decoding: Array(path.utf8)) }
     }
 
-    @Test("a request with the most intents has few values compared to the limit")
+    @Test("a request with the largest number of intents has far fewer values than the limit")
     func theLargestAccessIsBelowTheValueLimit() throws {
         let intent = #"{"path":"a","pathBytes":"YQ==","access":"read","options":["withoutChanges"]}"#
         let intents = Array(repeating: intent, count: ProtocolLimits.intents).joined(separator: ",")
@@ -306,7 +306,7 @@ struct MalformedMessageTests {
     }
 
     @Test("a text may have as many combining marks in a row as a file name", arguments: marks)
-    func asManyMarksAsInAFileNameAreAccepted(pair: String) throws {
+    func aTextMayHaveAsManyCombiningMarksAsAFileName(pair: String) throws {
         let name = String(repeating: pair, count: ProtocolLimits.combiningMarks / 2)
         for path in [name, String(repeating: name + "a", count: 3), #"\n\\"# + name] {
             let text = #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(path)"}}"#
@@ -332,8 +332,8 @@ struct MalformedMessageTests {
         #expect(failure?.message.contains("id") == true)
     }
 
-    @Test("if a request has both path and pathBytes, pathBytes decide")
-    func pathBytesDecideOverThePathText() throws {
+    @Test("if a request has both path and pathBytes, only pathBytes is used")
+    func pathBytesIsUsedRatherThanPath() throws {
         let other = String(repeating: "b", count: 100_000)
         let text =
             #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(other)","pathBytes":"YQ=="}}"#

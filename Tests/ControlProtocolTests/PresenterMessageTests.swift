@@ -80,7 +80,7 @@ struct PresenterMessageTests {
     }
 
     @Test("an encoded answer contains its id, and one short line of its error")
-    func anAnswerKeepsItsIDAndAShortError() throws {
+    func anEncodedAnswerContainsItsIDAndOneLineOfItsError() throws {
         let done = try JSONCodec.encode(AnswerMessage(to: .number(5)))
         #expect(try answer(done) == ClientAnswer(to: .number(5)))
         let words = "one\ntwo\u{202E}" + String(repeating: "x", count: 1000)

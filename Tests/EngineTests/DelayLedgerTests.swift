@@ -77,8 +77,9 @@ struct DelayLedgerTests {
         #expect(unshared.account(of: 7, delaying: 8) == nil)
     }
 
-    @Test("above the limit of accounts, accounts with little delay are forgotten, and a spent account stays")
-    func aSpentAccountOutlastsManySmallAccounts() {
+    @Test(
+        "above the limit of accounts, accounts with little delay are forgotten, and a used-up account stays")
+    func aUsedUpAccountOutlastsManySmallAccounts() {
         charge(account, 0, 60)
         for number in 0..<UInt32(2 * DelayLedger.most) {
             let other = DelayLedger.Account(of: 100 + number, delaying: 8)

@@ -86,9 +86,9 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a guest above its quota gets no messages and questions about its own item; other presenters do"
+        "a guest above its message quota gets neither messages nor questions about its item; other presenters get both"
     )
-    func aGuestAboveItsQuotaGetsNoQuestions() throws {
+    func aGuestAboveItsQuotaGetsNoMessagesOrQuestions() throws {
         let stage = try EngineHarness()
         let (guests, others) = (Mailbox {}, Mailbox {})
         let file = ItemID(30)

@@ -203,8 +203,8 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a user's wait is charged to a guest even if a thousand of the guest's own claims wait before it")
-    func aUserBehindManyGuestClaimsIsCharged() throws {
+        "a user's wait is charged to a guest, even behind a thousand waiting claims of the guest")
+    func aUsersWaitBehindManyGuestClaimsIsCharged() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
         let presenters = (0..<3).map { _ in stage.present(1, by: nvim, in: Mailbox {}).0 }
@@ -228,7 +228,9 @@ import func TestSupport.eventually
         #expect(!stage.engine.withState { $0.arbiter.owesAnswers(Self.guest) })
     }
 
-    @Test("`why` reports that a reader gave way because its user's allowance is used up, and the time spent")
+    @Test(
+        "`why` reports that a reader was suspended because its user's allowance is used up, and the time used"
+    )
     func whyReportsAnAllowanceThatIsUsedUp() throws {
         let stage = try Self.stage(allowing: .milliseconds(300))
         let (cat, vi) = (StandInClaimant("cat", 100), StandInClaimant("vi", 200))
@@ -245,8 +247,10 @@ import func TestSupport.eventually
         for claim in [writing, reading] { stage.engine.end(claim) }
     }
 
-    @Test("a user's wait is charged, and in the status, even if the guest's own program was first to ask")
-    func aUserBehindAGuestsOwnClaimIsCharged() throws {
+    @Test(
+        "a user's wait for a guest's presenter is charged to the guest, even if a claim of the guest asked first"
+    )
+    func aUsersWaitForAGuestsPresenterIsCharged() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
         let presenter = stage.present(1, by: nvim, in: Mailbox {}).0

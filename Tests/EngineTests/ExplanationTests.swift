@@ -133,7 +133,7 @@ import func TestSupport.eventually
 
     @Test(
         "if a holder's nested access waits, the reasons also name the program that blocks the nested access")
-    func theReasonsGoOnBehindAWaitingHolder() throws {
+    func theReasonsNameTheBlockerOfAHoldersNestedAccess() throws {
         let stage = try EngineHarness()
         let (make, sed) = (
             StandInClaimant("make", 31, purpose: "1"), StandInClaimant("sed", 33, purpose: "3")
@@ -183,8 +183,8 @@ import func TestSupport.eventually
         stage.engine.end(moves)
     }
 
-    @Test("the sentence of a deadlock names each claim of the cycle and the next")
-    func theSentenceOfADeadlockNamesEachClaim() {
+    @Test("the sentence about a deadlock names each program of the cycle and the program for which it waits")
+    func theSentenceAboutADeadlockNamesEachProgram() {
         let (a, b, child) = (
             StandInClaimant("a", 712), StandInClaimant("b", 640), StandInClaimant("gcc", 641)
         )

@@ -22,7 +22,8 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "users' holders are observed in turn, however many each user has; root's and the owner's come first")
+        "holders of different users are observed in turn, however many a user has; root's and the owner's come first"
+    )
     func usersHoldersAreObservedInTurn() {
         var observations = ObservationQueue()
         for number in 0..<5000 as Range<UInt64> {

@@ -60,8 +60,8 @@ import func TestSupport.eventually
         #expect(other.1.releases == 1)
     }
 
-    @Test("a claim that must be granted at once, but is not, leaves no claim and asks no presenter")
-    func aFailedTryLeavesNoClaim() throws {
+    @Test("a failed attempt to get a claim without waiting leaves no claim and asks no presenter")
+    func aFailedAttemptWithoutWaitingLeavesNoClaim() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
         let (presenter, _) = stage.present(1, by: StandInClaimant("nvim", 640), in: mailbox)
@@ -91,8 +91,8 @@ import func TestSupport.eventually
         stage.engine.remove(presenter)
     }
 
-    @Test("a claim that must be granted at once has a correct result while another thread ends a claim")
-    func aTryDuringAnUnfinishedEndIsConsistent() throws {
+    @Test("an attempt to get a claim without waiting has a correct result while another thread ends a claim")
+    func anAttemptDuringTheEndOfAClaimHasACorrectResult() throws {
         let stage = try EngineHarness()
         let held = stage.claim(.aware, (Self.write, 1), by: StandInClaimant("sync", 30, purpose: "1"))
         let next = StandInClaimant("cat", 31)
@@ -114,7 +114,7 @@ import func TestSupport.eventually
 
     @Test(
         "a claim is granted if the presenter answers before the call that makes the claim returns")
-    func aClaimAnsweredAtOnceIsGranted() throws {
+    func aClaimIsGrantedIfThePresenterAnswersImmediately() throws {
         let stage = try EngineHarness()
         let answering = Mutex<(mailbox: Mailbox?, presenter: PresenterID?)>((nil, nil))
         // The presenter answers on the thread that makes the claim, so the answer always comes before the call returns.

@@ -48,7 +48,7 @@ struct LockWaitingTests {
         #expect(took >= .milliseconds(100) && took < Self.margin)
     }
 
-    @Test("a wait for a lock ends at once if the caller's closure says that it is hopeless")
+    @Test("a wait for a lock ends at once when the caller's closure says that the wait is hopeless")
     func aWaitThatTheCallerStopsEndsAtOnce() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())

@@ -20,9 +20,9 @@ import Testing
     }
 
     @Test(
-        "All other characters stay unchanged, also joined characters and right-to-left text",
+        "All printable characters stay unchanged, also joined characters and right-to-left text",
         arguments: ["", "notes.md", "Übung 3", "כתב", "نامه\u{200c}ها", "👩\u{200d}🚀", "e\u{301}", #"\x0a"#])
-    func otherCharactersStayUnchanged(text: String) {
+    func printableCharactersStayUnchanged(text: String) {
         #expect(text.printable == text)
         #expect(Array(text.utf8).printable == text)
     }

@@ -47,7 +47,9 @@ import Testing
         #expect(ProcessInspection.attributeCall(ofThread: 0) == .other)
     }
 
-    @Test("Two processes with equal command lines have equal hashes, and other processes another hash")
+    @Test(
+        "Two processes with equal command lines have equal hashes, and a different command line has a different hash"
+    )
     func equalCommandLinesHashEqually() throws {
         let sleepers = try ["60", "60", "61"].map { try Program("sleep").start($0) }
         try eventually(within: .seconds(10), "three programs") {
@@ -155,7 +157,9 @@ import Testing
         ctypes.CDLL(None).pthread_exit(None)
         """
 
-    @Test("Only a zombie without other threads has ended; a running process's living thread is its first")
+    @Test(
+        "Only a zombie without other threads has ended; for a running process, the first thread is found as living"
+    )
     func onlyAZombieWithoutOtherThreadsHasEnded() {
         let zombie = { (threads: Int) in Array("State:\tZ (zombie)\nThreads:\t\(threads)\n".utf8) }
         #expect(ProcessInspection.threadStatus(from: zombie(1)).isZombieProcess)

@@ -82,7 +82,7 @@ struct FutileEvictionTests {
     }
 
     @Test("a version that shares its file with another is evicted only if that frees enough room")
-    func aVersionWithSharedContentsStaysIfUseless() throws {
+    func aVersionStaysIfItsEvictionFreesTooLittleRoom() throws {
         let store = try small.open(4)
         let plain = try small.keep(0, in: store)
         let conflict = try small.keep(0, as: "b", .presenter, in: store)
@@ -444,8 +444,8 @@ struct VersionRenewalTests {
         #expect(!store.renewIfRecent(second) && store.renewIfRecent(third))
     }
 
-    @Test("contents equal to an old version's get a new version with the same file")
-    func anOldVersionsContentsAreSharedAgain() throws {
+    @Test("if contents equal an old version's, the new version uses the file of the old version")
+    func contentsEqualToAnOldVersionShareItsFile() throws {
         let store = try small.open(8)
         let first = try small.keep(0, in: store)
         small.clock.pass(hours: 2)

@@ -76,7 +76,7 @@ struct GrownFileTests {
     }
 
     @Test(
-        "a copy with which the new contents do not begin stays",
+        "a copy stays if the new contents do not begin with the contents of the copy",
         arguments: ["onf and more", "on", "", "One", "more one"])
     func aCopyWithDifferentContentsStays(now: String) throws {
         let first = try keep().id
@@ -164,8 +164,9 @@ struct GrownFileTests {
         #expect(try store.list(under: []).count == 258)
     }
 
-    @Test("if threads preserve a growing file at once, one copy is left and every version is readable")
-    func threadsPreserveAGrowingFileAtOnce() async throws {
+    @Test(
+        "if threads preserve a growing file at the same time, one copy is left and every version is readable")
+    func severalThreadsPreserveAGrowingFileTogether() async throws {
         let ids = try await withThrowingTaskGroup(of: [VersionID].self) { group in
             for _ in 0..<4 {
                 group.addTask { try (0..<25).map { _ in try keep().id } }

@@ -138,7 +138,9 @@ struct LimitTests {
         #expect(try ids(store) == [other] + conflicts)
     }
 
-    @Test("versions above the age limit are dropped by a prune and at opening, unless the file has a writer")
+    @Test(
+        "versions above the age limit are dropped by a prune and when the store opens, unless the file has a writer"
+    )
     func oldVersionsWithoutWritersAreDropped() throws {
         let first: VersionID
         do {
@@ -166,8 +168,8 @@ struct LimitTests {
         #expect(try sandbox.kept() == [])
     }
 
-    @Test("a version within the certain time is not dropped, even above the age limit")
-    func aVersionWithinTheCertainTimeIsNotDropped() throws {
+    @Test("a version is not dropped within the guaranteed time, even if it is above the age limit")
+    func aVersionIsNotDroppedWithinTheGuaranteedTime() throws {
         let store = try store(Self.limits { ($0.age, $0.certain) = (.seconds(3600), .seconds(3 * 3600)) })
         let kept = try keep(0, in: store)
         clock.pass(hours: 2)

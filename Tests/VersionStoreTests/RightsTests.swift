@@ -77,7 +77,7 @@ struct RightsTests {
     @Test(
         "a version may be read if its stored rights and the document's present rights both allow reading"
     )
-    func storedAndPresentRightsMustAllow() throws {
+    func storedAndPresentRightsMustBothAllowReading() throws {
         let id = try #require(VersionID("0000000000000000"))
         func entry(_ mode: UInt32) -> VersionRecord {
             VersionRecord(

@@ -12,7 +12,7 @@ struct StoreRemovalTests {
     }
 
     @Test("a store that the opening made is removed, and an earlier store stays")
-    func aNewStoreIsRemovedAndAnEarlierStays() throws {
+    func aNewStoreIsRemovedAndAnEarlierStoreStays() throws {
         let sandbox = try Sandbox()
         let made = try sandbox.store()
         #expect(exists(".truce/store/kept.log", in: sandbox))

@@ -6,7 +6,7 @@ import VersionStore
 
 @Suite("Preserving and listing versions")
 struct StoredVersionTests {
-    @Test("preserving by a link keeps the inode that a rename replaces, with its contents and rights")
+    @Test("preserving by a link leaves the replaced inode in the store, with its contents and rights")
     func linkingPreservesTheReplacedInode() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
@@ -99,7 +99,9 @@ struct StoredVersionTests {
         #expect(try sandbox.text(of: ".truce/store/kept.log").split(separator: "\n").count == 1)
     }
 
-    @Test("the versions of a path include versions of paths below it, but not of longer names")
+    @Test(
+        "the versions of a path include versions of paths below it, but not of a longer name that begins with it"
+    )
     func aListingContainsVersionsBelowThePath() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()

@@ -26,9 +26,9 @@ struct ConformanceTests {
     static let pitfalls = [1, 2, 3, 5, 10, 11, 12, 15, 16, 17, 18, 19, 20, 21, 25, 26]
 
     @Test(
-        "a scenario file shows each situation, or a table gives the reason why no file can",
+        "a scenario file shows each situation, or a table gives the reason why no scenario file can show it",
         arguments: scenarios)
-    func situationIsShownOrListedWithReason(number: Int) {
+    func aScenarioFileShowsEachSituationOrATableExcludesIt(number: Int) {
         let isShown = Self.cited("H").contains(number)
         if let reason = Self.elsewhere[number] {
             #expect(!isShown, "scenario \(number) is shown, and so there is no reason: \(reason)")

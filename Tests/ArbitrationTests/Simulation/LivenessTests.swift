@@ -52,9 +52,9 @@ struct LivenessTests {
 
     /// Rule Q3: claims wait for claims that also wait. The search through these claims visits each claim once.
     ///
-    /// There are many levels of two claims. Each claim waits for both claims of the level before. So the number of paths
-    /// doubles with each level.
-    @Test func theSearchVisitsEachWaitingClaimOnce() {
+    /// Each level has two claims, and each of the two waits for both claims of the level before. So the number of paths doubles
+    /// with each level.
+    @Test func theDeadlockSearchVisitsEachWaitingClaimOnce() {
         let levels: UInt64 = 60
         // The item for which the claim `upper` of one level and the claim `lower` of another level compete.
         let item = { (upper: UInt64, lower: UInt64) in

@@ -9,7 +9,7 @@ struct NameEventTests {
     private static let seeds = 1...2000 as ClosedRange<UInt64>
 
     @Test("after the last event, each presenter knows the names that exist")
-    func presentersEndWithATrueListOfNames() {
+    func presentersKnowTheExistingNamesAfterTheLastEvent() {
         for seed in Self.seeds {
             var player = NameWorldGenerator(seed: seed)
             player.play(acts: 30)

@@ -146,8 +146,8 @@ struct CleanupTests {
         #expect(most < 100, "\(most) records of one claim at a time")
     }
 
-    /// Rule T3: a wake that was requested cannot be cancelled. So the arbiter must not request two wakes for the same time.
-    @Test func theArbiterRequestsNoWakeTwice() {
+    /// Rule T3: a requested wake cannot be cancelled, so the arbiter must not request a wake for one time twice.
+    @Test func theArbiterRequestsOneWakeUpForEachTime() {
         var harness = ArbiterHarness()
         // Claim 2 waits for an aware access, so it needs no wake before its time limit.
         harness.claim(1, .write(.updating), 1, as: .aware)
@@ -207,8 +207,8 @@ struct CleanupTests {
         #expect(left.count > 20 && Set(forfeited) == Set(left.map(\.id)))
     }
 
-    /// Rule T4: if an event's time is earlier than that of the event before, the arbiter treats both times as equal.
-    @Test func anEarlierTimeCountsAsTheLastTime() {
+    /// Rule T4: if an event has an earlier time than the last event, the arbiter uses the last event's time.
+    @Test func anEventWithAnEarlierTimeThanTheLastEventCountsAsSimultaneous() {
         var harness = ArbiterHarness()
         harness.now = Instant(nanoseconds: 0) + .seconds(100)
         harness.claim(1, .write(.updating), 1, as: .aware)

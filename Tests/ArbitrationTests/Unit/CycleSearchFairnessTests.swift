@@ -70,9 +70,8 @@ struct CycleSearchFairnessTests {
         #expect(harness.arbiter.searchSteps < 2 * Self.limits.steps)
     }
 
-    /// Many claims of one user use all steps that they may take. Still the deadlock of another user is found in the first
-    /// second.
-    @Test func aSmallDeadlockIsFoundFirstBesideManyWaitingClaims() {
+    /// Claims of one user that use all their steps do not delay the search for the first claim of another user.
+    @Test func aSmallDeadlockIsFoundInOneSecondBesideManyWaitingClaims() {
         var harness = Self.conversation
         for chain in 0..<60 as Range<UInt64> {
             Self.chain(&harness, 15, from: 1_000 * (chain + 1), of: 1, isRing: false)
@@ -81,8 +80,8 @@ struct CycleSearchFairnessTests {
         #expect(Self.found(&harness, seconds: 1...1) == [1])
     }
 
-    /// If so many claims wait that the search ends early, the arbiter still resolves all deadlocks that the search has found.
-    @Test func allDeadlocksFoundInOneSearchAreResolved() {
+    /// When there are too many claims to examine, the arbiter resolves every deadlock that it found, not only the first.
+    @Test func oneSearchResolvesTenDeadlocks() {
         var harness = Self.conversation
         for pair in 0..<10 as Range<UInt64> {
             Self.chain(&harness, 2, from: 10 * (pair + 1), of: 1, isRing: true)

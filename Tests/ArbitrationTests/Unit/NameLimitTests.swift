@@ -34,8 +34,8 @@ struct NameLimitTests {
         #expect(told == 16 * count)
     }
 
-    /// Rule N8: if an access session has too many unsent names, it sends them before it ends.
-    @Test func aSessionSendsItsNamesWhenTheLimitIsReached() {
+    /// Rule N8: the number of names that an access session has not yet sent to presenters is limited.
+    @Test func anAccessSessionSendsItsNamesWhenTheyReachTheLimit() {
         var arbiter = Arbiter(bounds: Bounds())
         var effects: [Effect] = []
         let directory = ItemID(1)
@@ -89,7 +89,7 @@ struct SparseDictionaryTests {
         }
     }
 
-    @Test("frees its memory, and each removal computes only a few hashes")
+    @Test("a dictionary frees the memory of removed entries, and each removal computes only a few hashes")
     func aSparseDictionaryShrinksWithFewHashes() {
         let (entries, remaining) = (16_384, 100)
         let count = HashCount()

@@ -11,7 +11,7 @@ struct QueryTests {
     private let stranger = Party.process(100)
 
     /// Rule Q1: the query returns the claim that blocks a waiting claim. In a queue, this is the claim directly before it.
-    @Test func aWaitingClaimIsBlockedByTheClaimBeforeIt() {
+    @Test func aWaitingClaimIsBlockedByTheClaimBeforeItInTheQueue() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1)
         harness.claim(2, .write(.updating), 1)
@@ -24,8 +24,9 @@ struct QueryTests {
         #expect(!harness.arbiter.isContended(ClaimID(3)))
     }
 
-    /// Rule P5: if a program has an access to an item, its other changes of this item are reported as part of the access.
-    @Test func changesWithinAnAccessCountAsTheAccess() {
+    /// Rule P5: if a program has an access to an item, its other changes of this item are reported as changes within the
+    /// access.
+    @Test func aProgramsChangesDuringItsAccessCountAsPartOfTheAccess() {
         var harness = ArbiterHarness()
         let (root, folder, file, other) = (ItemID(1), ItemID(2), ItemID(3), ItemID(4))
         harness.tell(.placed(root, DirectoryInfo(in: nil)))
@@ -70,9 +71,8 @@ struct QueryTests {
         #expect(around(editor, other, in: root) == ClaimID(2))
     }
 
-    /// Rule P5: if a change fits several accesses, it is reported as part of the latest access. The order of the accesses in
-    /// memory does not matter.
-    @Test func changesCountAsTheLatestOfSeveralAccesses() {
+    /// Rule P5: if several accesses fit a change, the change is reported within the latest access, in any order of iteration.
+    @Test func aChangeCountsAsPartOfItsProgramsLatestAccess() {
         var harness = ArbiterHarness()
         let aware = Party.process(50, purpose: "a")
         for number in UInt64(1)...12 {
@@ -83,7 +83,7 @@ struct QueryTests {
     }
 
     /// Rule P5: an access to a package covers changes of every file in it, as if the package were one file.
-    @Test func changesInAPackageCountAsTheAccessToIt() {
+    @Test func aChangeInAPackageCountsAsPartOfTheAccessToThePackage() {
         var harness = ArbiterHarness()
         let (root, package) = (ItemID(1), ItemID(2))
         harness.tell(.placed(root, DirectoryInfo(in: nil)))
@@ -121,8 +121,8 @@ struct QueryTests {
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
     }
 
-    /// Rule Y8: a second writer supersedes the first writer. This stays so when the second writer is suspended for a reader.
-    @Test func aSuspendedLaterWriterStillSupersedesTheFirst() {
+    /// Rule Y8: a later writer still supersedes the first writer when the later writer is itself suspended for a reader.
+    @Test func aLaterWriterSupersedesTheFirstEvenAfterItsOwnSuspension() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
         harness.claim(2, .write(.updating), 1, by: stranger)
@@ -167,7 +167,7 @@ struct QueryTests {
     /// Rule Y8: a claim has two parts, and each part's item has a suspended writer. The query returns the older writer, in any
     /// order of the parts.
     @Test(arguments: [[1, 2], [2, 1]] as [[UInt64]])
-    func theOldestSuspendedWriterOfAllPartsIsNamed(items: [UInt64]) {
+    func theQueryReturnsTheOldestSuspendedWriterOfAllPartsOfAClaim(items: [UInt64]) {
         var harness = ArbiterHarness()
         for number in 1...2 as ClosedRange<UInt64> {
             harness.claim(number, .write(.updating), items[Int(number) - 1], by: .process(Int32(number)))
@@ -183,7 +183,7 @@ struct QueryTests {
     }
 
     /// Rule P6: while a presenter has an open question about an item, its program and child processes work on the answer.
-    @Test func aPresenterAndItsChildrenOweTheAnswer() {
+    @Test func theAskedProgramAndItsChildrenOweTheAnswer() {
         var harness = ArbiterHarness()
         #expect(!harness.arbiter.hasAwareClients)
         harness.present(1, 1, by: editor)
@@ -206,8 +206,8 @@ struct QueryTests {
         #expect(!harness.arbiter.isDemoted(PresenterID(1)))
     }
 
-    /// Rule P6: a presenter was asked about one item. For another item of the same program, no answer is outstanding.
-    @Test func anAnswerIsOwedForTheAskedItemOnly() {
+    /// Rule P6: an open question about one item is no open question about another item of the same program.
+    @Test func aProgramOwesAnAnswerOnlyAboutTheItemOfTheQuestion() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
         harness.present(2, 2, by: editor)
@@ -221,9 +221,9 @@ struct QueryTests {
         #expect(harness.arbiter.openQuestions(for: ClaimID(2)).map(\.id) == harness.asked)
     }
 
-    /// Rules N1, N3: within an aware access, a program opens handles. The query lists the handles that must be closed before
-    /// presenters get the changes of the access.
-    @Test func handlesMadeWithinAnAccessAreListed() {
+    /// Rules N1, N3: presenters get the changes of an aware access only after its program has closed the handles that it made
+    /// within the access.
+    @Test func theQueryListsTheHandlesThatAProgramOpensDuringItsAccess() {
         var harness = ArbiterHarness()
         let aware = Party.process(50, purpose: "a")
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -243,8 +243,8 @@ struct QueryTests {
         #expect(harness.arbiter.handles(within: ClaimID(2)) == [ClaimID(4)])
     }
 
-    /// Rule N3: an access to a package stays open as long as the program has a handle on any file of the package.
-    @Test func aHandleInThePackageBelongsToTheAccess() {
+    /// Rule N3: a handle on another file of the package also keeps the access session open.
+    @Test func aHandleOnAnotherFileOfAPackageBelongsToTheAccess() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
         harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1), isPackage: true)))
@@ -256,9 +256,8 @@ struct QueryTests {
         #expect(harness.arbiter.handles(within: ClaimID(1)) == [ClaimID(2)])
     }
 
-    /// Rule S6: an aware access will replace an item. If the item is moved away before, the name needs a placeholder for the
-    /// access.
-    @Test func anAwareReplacementNeedsAPlaceholder() {
+    /// Rule S6: when an item is moved away, its name needs a placeholder if an aware access for replacing holds the item.
+    @Test func anItemNeedsAPlaceholderWhileAnAwareAccessReplacesTheItem() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.forReplacing), 1)
         #expect(!harness.arbiter.awaitsReplacement(ItemID(1)))
@@ -270,8 +269,8 @@ struct QueryTests {
         #expect(!harness.arbiter.awaitsReplacement(ItemID(3)))
     }
 
-    /// If a client makes a claim over the socket, the arbiter has an aware client until the claim ends.
-    @Test func anAwareClaimCountsAsAnAwareClient() {
+    /// A claim that a client makes over the socket makes this client an aware client until the claim ends.
+    @Test func aProgramIsAnAwareClientWhileItHasAClaimOverTheSocket() {
         var harness = ArbiterHarness()
         harness.claim(1, .read(), 1, as: .aware)
         #expect(harness.arbiter.hasAwareClients)
@@ -314,7 +313,7 @@ struct QueryTests {
     }
 
     /// Rule D1: queries return on which claims a holder depends, and which claims are made to answer a question.
-    @Test func aClaimThatAnswersAQuestionIsListed() {
+    @Test func theQueryListsTheClaimsThatAnswerAQuestion() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
         harness.claim(1, .write(.updating), 2, by: .process(70, purpose: "a"), as: .aware)
@@ -335,8 +334,8 @@ struct QueryTests {
         #expect(harness.arbiter.lastWait(of: ClaimID(4))?.blocker != nil)
     }
 
-    /// Rule T1: after a claim was refused, the query returns what the claim waited for, until the next event.
-    @Test func aRefusedClaimsWaitIsKnownUntilTheNextEvent() {
+    /// Rule T1: the last wait of a refused claim is known until the next event.
+    @Test func theBlockerOfARefusedClaimIsKnownUntilTheNextEvent() {
         var bounds = Bounds()
         bounds.policy = .fail
         var harness = ArbiterHarness(bounds)

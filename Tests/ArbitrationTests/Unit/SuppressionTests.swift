@@ -130,7 +130,7 @@ struct SuppressionTests {
     @Test(
         "a write preserves the contents for a muted presenter that may have unsaved work"
     )
-    func aWritePreservesForOneMutedPresenter() {
+    func aWritePreservesTheContentsForAMutedPresenter() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50), [.didChange, .relinquishToReader])
         for number in 2...4 as ClosedRange<UInt64> {
@@ -160,7 +160,7 @@ struct SuppressionTests {
     /// Rules N15, P12, P19: a presenter of one hard link presents only this name. If the name is deleted, the contents are
     /// preserved for this presenter, although it is muted.
     @Test("the deletion of a hard link preserves the contents for the muted presenter of this link")
-    func aDeletionPreservesForThePresenterOfTheName() {
+    func aDeletionPreservesTheContentsForAMutedPresenterOfTheName() {
         var harness = ArbiterHarness()
         let (one, other) = (Place(in: ItemID(10), link: LinkID(1)), Place(in: ItemID(10), link: LinkID(2)))
         for (number, place) in [(1, one), (2, other)] as [(UInt64, Place)] {
@@ -242,7 +242,7 @@ struct SuppressionTests {
     }
 
     @Test("events in a folder are counted for the guest whose presenter gets them, except during a pause")
-    func folderEventsCountForTheGuestUnlessPaused() {
+    func folderEventsAreCountedForAGuestExceptDuringAPause() {
         var harness = Self.world()
         let guest = Presenter(PresenterID(5), of: ItemID(10), by: .process(54), .all, guest: 7)
         harness.tell(.presented(guest))

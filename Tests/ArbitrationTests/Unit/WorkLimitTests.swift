@@ -33,9 +33,8 @@ struct WorkLimitTests {
         return bounds
     }
 
-    /// Rule T5: if very many waits reach their time limit together, one tick grants at most 512 claims. The arbiter requests
-    /// the next tick without delay.
-    @Test func aTickLetsAtMost512ClaimsProceed() {
+    /// Rule T5: if very many waits run out at once, a tick grants at most 512 claims and requests another tick at once.
+    @Test func oneTickGrantsAtMost512ClaimsWhoseWaitIsOver() {
         var harness = Self.manyWaiters(1_000, of: 3, Self.patient)
         var ticks: [Int] = []
         harness.now = harness.now + .seconds(20)
@@ -118,9 +117,9 @@ struct WorkLimitTests {
 
     /// Rule D5: a program with a thousand waiting children does not delay the search for deadlocks of other programs.
     ///
-    /// The program holds a file ten thousand times. Two other programs wait for each other, and this deadlock is found within a
-    /// second.
-    @Test func aLargeFamilyOfProgramsDelaysNoDeadlockSearch() {
+    /// The program holds a file ten thousand times, and each of its children waits. Two other programs wait for each other, and
+    /// their deadlock is found within a second.
+    @Test func aProgramWithManyWaitingChildrenDelaysNoDeadlockSearch() {
         var harness = ArbiterHarness(Self.patient)
         harness.now = Instant(nanoseconds: 1)
         let holds: UInt64 = 10_000
@@ -186,9 +185,8 @@ struct WorkLimitTests {
         #expect(harness.granted == [ClaimID(259)])
     }
 
-    /// Rule Q5: the length of a queue rises above its limit and falls below it many times. An event still examines few claims
-    /// on average.
-    @Test func aQueueAtItsLimitExaminesFewClaimsPerEvent() {
+    /// Rule Q5: while the length of a queue changes around its limit, an event examines few claims on average.
+    @Test func anEventExaminesFewClaimsInAQueueAtItsLengthLimit() {
         var harness = Self.manyWaiters(256, of: 3, Self.patient)
         let before = harness.arbiter.examinedClaims
         for number in 1_000..<1_100 as Range<UInt64> {
@@ -244,9 +242,9 @@ struct WorkLimitTests {
 
     /// Rule Y11: a writer is in contention with a limited number of holders at the same time.
     ///
-    /// When one of these holders ends, the contention with the next holder starts. All contentions end at the time limit of the
-    /// first contention.
-    @Test func aLimitedNumberOfHoldersIsWatchedAtOnce() {
+    /// When a holder ends, the contention with the next holder starts. All contentions end at the deadline of the first
+    /// contention.
+    @Test func aWriterContendsWithALimitedNumberOfHoldersAtATime() {
         var harness = ArbiterHarness(Bounds())
         let most = UInt64(WorkLimits().holders)
         for number in 1...(most + 10) { harness.claim(number, .read(), Self.wanted) }

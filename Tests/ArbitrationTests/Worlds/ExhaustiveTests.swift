@@ -13,7 +13,7 @@ struct ExhaustiveTests {
     @Test(
         "in each run of a small world, the arbiter and the naive arbiter have the same effects",
         arguments: Menu.all)
-    func theArbitersAgreeInAllSmallWorlds(menu: Menu) {
+    func theArbiterAndTheNaiveArbiterAgreeInAllSmallWorlds(menu: Menu) {
         var exploration = Exploration(menu)
         exploration.explore(depth: menu.depth - (Self.isLong ? 0 : 1))
         print("\(menu.name): \(exploration.runs) runs, \(exploration.steps) steps")

@@ -30,8 +30,8 @@ struct AccessIdentityTests {
         func observe() -> Observation { .atEnd }
     }
 
-    @Test("a command's read within its parent's access does not make a presenter save")
-    func aReadWithinAnAccessCausesNoSave() throws {
+    @Test("a command that reads a file during its parent's access does not make a presenter save")
+    func aCommandThatReadsDuringItsParentsAccessCausesNoSave() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let program = try AwareProgram(server)
             let access: AccessBeginResult = try program.reply(to: try program.begin("a", .read()))
@@ -78,7 +78,7 @@ struct AccessIdentityTests {
     @Test(
         "an access on behalf of another process blocks neither that process nor the client, only other programs"
     )
-    func anAccessOnBehalfAdmitsItsTwoProcesses() throws {
+    func anAccessOnBehalfOfAnotherProcessBlocksNeitherProcess() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let program = try AwareProgram(server)
             var parameters = AccessBeginParameters([IntentForm([0x61], .write(.forMerging))])
@@ -93,7 +93,7 @@ struct AccessIdentityTests {
     }
 
     @Test("a presenter is not asked about a claim of the process that saves for this presenter")
-    func aServerProcessCountsAsItsPresenter() throws {
+    func aPresenterIsNotAskedAboutAClaimOfItsServerProcess() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let editor = try AwareProgram(server)
             let parameters = RegisterParameters(path: [0x61], messages: .all, savedBy: ProcessForm(pid: 77))
@@ -106,8 +106,8 @@ struct AccessIdentityTests {
         }
     }
 
-    @Test("a registration that names a missing server process fails and presents nothing")
-    func aMissingServerProcessIsRefused() throws {
+    @Test("a registration fails if it contains the number of a server process that does not exist")
+    func aRegistrationWithAMissingServerProcessFails() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let editor = try AwareProgram(server)
             let parameters = RegisterParameters(

@@ -11,7 +11,7 @@ import func TestSupport.eventually
 @Suite(.serialized)
 struct AccessOptionTests {
     @Test("a read with the option `withoutChanges` does not make presenters save first")
-    func aReadWithoutChangesCausesNoSave() throws {
+    func aReadWithTheOptionWithoutChangesCausesNoSave() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.relinquishToReader, .save])
@@ -87,7 +87,9 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("a batch asks each presenter once and blocks no program; after its end, presenters may reacquire")
+    @Test(
+        "a batch of accesses asks each presenter once and blocks no program; after its end, presenters may reacquire"
+    )
     func aBatchAsksPresentersOnceAndBlocksNoProgram() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
@@ -111,7 +113,7 @@ struct AccessOptionTests {
     }
 
     @Test("an access that a presenter needs for its answer is refused if the asking program blocks it")
-    func anAccessForAnAnswerInADeadlockIsRefused() throws {
+    func anAccessForAnAnswerIsRefusedIfTheAskingProgramBlocksIt() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.save])
@@ -137,8 +139,8 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("an access with the purpose of a presenter asks that presenter nothing")
-    func accessesWithThePresentersPurposeAskNothing() throws {
+    @Test("an access with the same purpose as a presenter does not ask this presenter")
+    func anAccessWithAPresentersPurposeDoesNotAskThePresenter() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             let parameters = RegisterParameters(path: [0x61], messages: .all, purpose: "mine")
@@ -172,7 +174,7 @@ struct AccessOptionTests {
 
     @Test(
         "a client may have more waiting accesses than outstanding requests, and each access is granted later")
-    func waitingAccessesDoNotCountAsOutstanding() throws {
+    func waitingAccessesDoNotCountAsOutstandingRequests() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             let holder = try AwareProgram(server)
@@ -188,8 +190,8 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("a client announces a move within the access that makes it, and at no other time")
-    func aMoveIsAnnouncedWithinItsAccessOnly() throws {
+    @Test("a client may announce a move only during the access that makes the move")
+    func aClientMayAnnounceAMoveOnlyDuringItsAccess() throws {
         try withServer { server in
             let program = try AwareProgram(server)
             let (from, to) = (Array("a".utf8), Array("b".utf8))

@@ -139,7 +139,7 @@ struct AccessServerTests {
     }
 
     @Test("an access to two items gets both items at once, or neither")
-    func anAccessGetsAllItsItemsOrNone() throws {
+    func anAccessToTwoItemsGetsBothItemsOrNeither() throws {
         try withServer { server in
             let mover = try AwareProgram(server)
             let (from, to) = (Array("a".utf8), Array("b".utf8))
@@ -193,8 +193,10 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a waiting reader is granted when the writer ends its access and closes its connection at once")
-    func aWaitingReaderIsGrantedAfterTheWriterLeft() throws {
+    @Test(
+        "a waiting reader is granted when the writer ends its access and then immediately closes its connection"
+    )
+    func aWaitingReaderIsGrantedWhenTheWriterClosesItsConnection() throws {
         try withServer { server in
             let writer = try AwareProgram(server)
             let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
@@ -208,7 +210,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a closed connection's queued requests are dropped, but its announced move is carried out")
+    @Test("requests in a closed connection's queue are dropped, except the announcement of a finished move")
     func queuedRequestsOfAClosedConnectionAreDropped() throws {
         try withServer { server in
             let gone = try AwareProgram(server)
@@ -229,8 +231,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a closed connection's accesses end, even if a file system still blocks its last request")
-    func aBlockedRequestKeepsNoAccessOfAClosedConnection() throws {
+    @Test("a closed connection's accesses end, even if its last request is still blocked in a file system")
+    func aBlockedRequestDoesNotProlongAClosedConnectionsAccesses() throws {
         try withServer { server in
             let gone = try AwareProgram(server)
             let _: AccessBeginResult = try gone.reply(to: try gone.begin("a", .write(.updating)))
@@ -249,7 +251,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a `why` request that a file system blocks does not delay another client's request")
+    @Test("a `why` request that is blocked in a file system does not delay another client's request")
     func aBlockedQueryDelaysNoOtherClient() throws {
         try withServer { server in
             let (kept, other) = (try AwareProgram(server), try AwareProgram(server))

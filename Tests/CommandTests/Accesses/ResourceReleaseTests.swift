@@ -49,8 +49,10 @@ struct ResourceReleaseTests {
         #expect(services.engine.snapshot(of: nil).claims.isEmpty)
     }
 
-    @Test("a guest that cancels its waiting accesses may have as many waiting accesses again")
-    func aGuestsCancelledAccessesFreeItsLimit() throws {
+    @Test(
+        "after a guest cancels its waiting accesses, they no longer count against its limit of waiting accesses"
+    )
+    func cancelledAccessesNoLongerCountAgainstAGuestsLimit() throws {
         let isRoot = geteuid() == 0
         try withServer(user: isRoot ? 1 : geteuid() + 1, isShared: true) { server in
             let holder = Holder()

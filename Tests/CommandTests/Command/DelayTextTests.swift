@@ -9,8 +9,10 @@ import Testing
 @Suite struct DelayTextTests {
     private let spent = DelayForm(guest: 1001, delayed: 1000, spent: 60_000, allowed: 60_000, left: 120_000)
 
-    @Test("`why` says that a guest's reader gave way, and how much of the guest's hourly allowance is used")
-    func whyNamesTheUsedDelayAllowance() {
+    @Test(
+        "`why` reports that a guest's reader was suspended, and how much of its hourly allowance the guest has used"
+    )
+    func whyReportsHowMuchDelayAllowanceAGuestHasUsed() {
         let claim = ClaimForm(
             claim: 1, actor: ProcessDescriptionForm(pid: 712, user: 1001, program: Array("cat".utf8)),
             intents: [IntentForm(Array("notes".utf8), .read([]))], state: "suspended", suspension: "yielded",
@@ -26,9 +28,9 @@ import Testing
     }
 
     @Test(
-        "the delay text can name all guests and unknown programs, and promises short waits only after the allowance"
+        "the delay text is right for all guests together, unknown programs and an allowance that is not used up"
     )
-    func theDelayTextNamesAllGuestsTogether() {
+    func theDelayTextSupportsAllGuestsAndUnknownPrograms() {
         let sum = DelayForm(guest: nil, delayed: nil, spent: 240_000, allowed: 240_000, left: 1)
         #expect(
             sum.text

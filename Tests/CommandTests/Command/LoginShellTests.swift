@@ -5,7 +5,7 @@ import Testing
 
 /// Runs the two install commands of README as an ordinary user of Debian, whose `PATH` has no `/usr/sbin`.
 @Suite struct LoginShellTests {
-    @Test("in a user's login shell, the two commands of README find that nothing is missing")
+    @Test("in a user's login shell, the two commands of README report that no prerequisite is missing")
     func readmeCommandsRunInALoginShell() throws {
         let place = try scriptsForEveryUser()
         defer { Self.remove(place) }

@@ -62,7 +62,7 @@ struct MountTableTests {
         #expect(table.top(at: Array("/srv".utf8)) == nil)
     }
 
-    @Test("a path belongs to the deepest mount above it; only whole names are compared")
+    @Test("a path belongs to the deepest mount above the path; parts of names do not count")
     func aPathBelongsToTheDeepestMountAboveIt() {
         #expect(table.containing(Array("/mnt2/a".utf8))?.id == 36)
         #expect(table.containing(Array("/mnt2".utf8))?.id == 36)
@@ -92,8 +92,10 @@ struct MountTableTests {
         #expect(MountTable([]).containing(Array("/docs".utf8)) == nil)
     }
 
-    @Test("a mount is read-only if its file system is; other file system options do not count for the mount")
-    func onlyReadOnlyIsTakenFromTheFileSystem() throws {
+    @Test(
+        "a mount of a read-only file system is read-only; other options of the file system do not count for the mount"
+    )
+    func aMountOfAReadOnlyFileSystemIsReadOnly() throws {
         let mount = try #require(
             MountTable(parsing: Array("1 0 0:1 / / rw,nosuid - t s ro,nodev".utf8)).entries.first)
         #expect(mount.has("ro"))
@@ -127,9 +129,9 @@ struct MountTableTests {
     }
 
     @Test(
-        "a user's new mount is found by its mountpoint, even with the number of a removed mount"
+        "a user's new mount is found by its mountpoint, even if it has the number of a removed mount"
     )
-    func aNewMountWithAFormerNumberIsFound() {
+    func aNewMountWithTheNumberOfARemovedMountIsFound() {
         let (gone, new) = ("40 44 /srv/b/m /srv/b/s 1001", "40 44 /srv/a/m /srv/a/s 1000")
         #expect(newMount([gone], [new]) == Array("/srv/a/m".utf8))
     }

@@ -96,7 +96,7 @@ struct OptionTests {
     }
 
     @Test("the command and the daemon parse mount options to the same values", arguments: accepted)
-    func theDaemonParsesTheCommandsOptionsEqually(lists: [String], expected: MountOptions) throws {
+    func theCommandAndTheDaemonParseMountOptionsEqually(lists: [String], expected: MountOptions) throws {
         #expect(try MountOptions(parsing: [expected.words.joined(separator: ",")]) == expected)
     }
 
@@ -120,7 +120,7 @@ struct OptionTests {
     }
 
     @Test("`mount -s` ignores unknown options, but refuses known options with wrong values")
-    func sloppyMountsIgnoreUnknownOptions() throws {
+    func theSloppyFlagIgnoresUnknownOptions() throws {
         let words = ["colour=blue,hold=2s,uid=5", "sync"]
         let options = try MountOptions(parsing: words, ignoringUnknown: true)
         #expect(options == Self.options { $0.bounds.hold = .seconds(2) })

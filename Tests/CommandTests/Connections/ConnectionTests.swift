@@ -14,7 +14,7 @@ import func TestSupport.eventually
 struct ConnectionTests {
     @Test(
         "the connection of a client that does not read its presenters' messages is closed")
-    func aClientThatReadsNoMessagesIsClosed() throws {
+    func theConnectionOfAClientThatReadsNoMessagesIsClosed() throws {
         let log = try withServer { server in
             let deaf = try AwareProgram(server)
             _ = try deaf.register("a", [.didChange])
@@ -36,8 +36,8 @@ struct ConnectionTests {
         #expect(log.contains { $0.contains("does not read") })
     }
 
-    @Test("a client with hundreds of presenters is not closed because each of them gets the same event")
-    func aClientWithManyPresentersIsNotClosed() throws {
+    @Test("a client with hundreds of presenters stays connected, although each presenter gets the same event")
+    func theConnectionOfAClientWithManyPresentersStaysOpen() throws {
         let log = try withServer { server in
             let busy = try AwareProgram(server)
             let count = 600
@@ -211,7 +211,7 @@ struct ConnectionTests {
         #expect(log.filter { $0.contains("said nothing") }.count == 1)
     }
 
-    @Test("a user without access to the mount gets an error, and the log one line for many attempts")
+    @Test("a user without access to the mount gets an error, and many attempts make a single line in the log")
     func aUserWithoutAccessIsRefusedAndLoggedOnce() throws {
         guard geteuid() != 0 else { return try strangersOfAnotherUser() }
         let log = try withServer(user: geteuid() + 1) { server in
@@ -293,7 +293,7 @@ struct ConnectionTests {
 
 /// Checks the watch that reports to a connection that its client process has ended.
 struct ProcessWatchTests {
-    @Test("the end of a watched process is reported once, that of a released process never")
+    @Test("the end of a watched process is reported once; the end of a released process is not reported")
     func aWatchedProcessesEndIsReportedOnce() throws {
         let watch = try ProcessWatch()
         defer { watch.stop() }
@@ -316,8 +316,8 @@ struct ProcessWatchTests {
         #expect(other == nil)
     }
 
-    @Test("a process that started after the connection was made is not watched as its maker")
-    func aProcessYoungerThanTheConnectionIsRefused() throws {
+    @Test("a process that started after a connection was made is not taken for the maker of the connection")
+    func aProcessYoungerThanAConnectionIsNotItsMaker() throws {
         let own = try #require(ProcessInspection.status(ofProcess: getpid()))
         let before = BootTicks(ticks: own.started - 1)
         let younger = Result { () throws(Errno) in

@@ -33,7 +33,7 @@ struct ControlServerTests {
     }
 
     @Test("requests before initialize, a second initialize and another protocol version are refused")
-    func initializeComesFirstAndOnlyOnce() throws {
+    func initializeMustBeTheFirstRequestAndOccurOnce() throws {
         try withServer { server in
             let client = try server.connect()
             for method in ["status", "present"] {
@@ -50,7 +50,7 @@ struct ControlServerTests {
     }
 
     @Test(
-        "invalid text gets an error, notifications and unknown answers no reply, and the connection stays open"
+        "invalid text gets an error; notifications and unknown answers get no reply; the connection stays open"
     )
     func invalidTextDoesNotCloseTheConnection() throws {
         try withServer { server in
@@ -186,7 +186,8 @@ struct ControlServerTests {
         #expect(root.first?.socketMode == 0o666)
     }
 
-    @Test("a socket directory with too wide a mode is not used; the next candidate is")
+    @Test(
+        "a socket directory that other users may enter is not used; the socket is made in another directory")
     func anUnsafeSocketDirectoryIsNotUsed() throws {
         let directory = try TemporaryDirectory()
         // The server requires mode 0700, so mode 0755 allows too much.

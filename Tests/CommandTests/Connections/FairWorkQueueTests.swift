@@ -16,8 +16,8 @@ final class FairWorkQueueTests: Sendable {
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
     private let done = Mutex<[String]>([])
 
-    @Test("jobs of different users run in turn, and the jobs of one lane in order")
-    func usersTakeTurnsAndLanesKeepTheirOrder() throws {
+    @Test("jobs of different users run in turn, and the jobs of one lane run in the order of their arrival")
+    func theQueueAlternatesUsersAndKeepsTheOrderInEachLane() throws {
         let kept = (1...8).map { keep(workQueue.lane(of: $0, isGuest: true)) }
         let (one, two) = (workQueue.lane(of: 21, isGuest: false), workQueue.lane(of: 22, isGuest: false))
         for name in ["1a", "1b", "1c"] { note(name, in: one) }
@@ -52,7 +52,7 @@ final class FairWorkQueueTests: Sendable {
     }
 
     @Test("after the end of the queue, jobs without a result still run, and jobs with a result fail")
-    func afterTheEndSubmittedJobsRunAndOthersFail() throws {
+    func afterTheEndJobsWithoutAResultRunAndOthersFail() throws {
         let lane = workQueue.lane(of: 1, isGuest: false)
         #expect(try workQueue.run(in: lane, on: loop) { 7 }.wait() == 7)
         try workQueue.end()

@@ -15,8 +15,8 @@ struct PeerTests {
         return Credentials(Peer(credentials, supplementaryGroups: supplementary))
     }
 
-    @Test("a peer may read a group's file if the group is its primary or a supplementary group")
-    func anyGroupOfAPeerMayReadTheGroupsFile() {
+    @Test("a peer may read a file of its primary group or of one of its supplementary groups")
+    func aPeerMayReadFilesOfAnyOfItsGroups() {
         let rights = FileRights(user: 0, group: 20, mode: 0o100_640, accessControlList: nil)
         #expect(rights.mayRead(peer(group: 20, [])))
         #expect(rights.mayRead(peer(group: 21, [22, 20])))

@@ -8,7 +8,7 @@ import Testing
 @Suite("Pauses of connections that send much at once")
 struct ReadThrottleTests {
     @Test(
-        "a pause is twice the reading time of the user's other connections, plus other users' time, at most 1 s"
+        "a connection's pause is twice the reading time of its user's other connections, plus other users' time"
     )
     func aConnectionsPauseGrowsWithOtherConnections() {
         let throttle = ReadThrottle()

@@ -33,9 +33,9 @@ struct GuestTests {
     }
 
     @Test(
-        "a question after its deadline is dropped; a question about a path that a guest may not see is consented to"
+        "a question after its deadline is dropped; for a path that a guest may not see, the guest counts as consenting"
     )
-    func lateQuestionsAreDroppedAndForbiddenOnesConsented() throws {
+    func lateQuestionsAreDroppedAndHiddenPathsCountAsConsent() throws {
         let (workQueue, readQueue, watch) = (FairWorkQueue(), FairWorkQueue(), try ProcessWatch())
         let services = try makeService(workQueue, readQueue, watch)
         let open = FakeDocument(ItemID(1), Array("pub/a".utf8))
@@ -53,8 +53,10 @@ struct GuestTests {
         if case .consent = unasked {} else { Issue.record("it may not write that: \(unasked)") }
     }
 
-    @Test("a guest's rights are read once for all messages of an event, and again for the next event")
-    func aGuestsRightsAreReadOncePerEvent() throws {
+    @Test(
+        "a guest's rights are checked once for all messages of one event, and once for those of the next event"
+    )
+    func aGuestsRightsAreCheckedOncePerEvent() throws {
         let source = CountedSource()
         let rightsCache = RightsCache(at: source)
         let path = Array("pub/a".utf8)

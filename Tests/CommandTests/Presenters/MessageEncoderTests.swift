@@ -21,7 +21,7 @@ struct MessageEncoderTests {
         ]
     }
 
-    @Test("the encoder writes notices exactly as the protocol, after any other notice")
+    @Test("the encoder writes each notice in the protocol's form, whichever notice it wrote before")
     func encodedNoticesMatchTheProtocol() throws {
         var encoder = NoticeEncoder()
         var (sequence, count) = (UInt64(0), 0)
@@ -54,7 +54,7 @@ struct MessageEncoderTests {
         [(.didMove, paths[1], nil), (.subitemDidMove, nil, paths[2]), (.reacquire, nil, nil)]
     }
 
-    @Test("the encoder writes events exactly as the protocol, for each subscription")
+    @Test("the encoder writes each event in the protocol's form, for each subscription")
     func encodedEventsMatchTheProtocol() throws {
         var encoder = EventEncoder()
         for (sequence, (path, newPath)) in Self.pairs.enumerated() {

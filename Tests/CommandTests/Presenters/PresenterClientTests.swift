@@ -116,8 +116,8 @@ struct PresenterClientTests {
         try stage.end()
     }
 
-    @Test("the registration names the process that saves for the hook commands")
-    func theRegistrationNamesTheServerProcess() throws {
+    @Test("the registration contains the process that saves on behalf of the hook commands")
+    func theRegistrationContainsTheServerProcess() throws {
         let stage = try PresenterClientFixture(for: .save, "true", savedBy: 77)
         #expect(stage.registered?.serverProcess == ProcessForm(pid: 77))
         try stage.end()

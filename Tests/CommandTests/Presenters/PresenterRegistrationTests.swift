@@ -19,7 +19,7 @@ struct PresenterRegistrationTests {
     }
 
     @Test("if a document's item changes during its registration, the presenter gets the new item")
-    func aDocumentThatChangesItsItemIsPresentedAsTheNew() throws {
+    func aPresenterGetsTheItemAfterAChangeDuringRegistration() throws {
         let engine = Engine(
             bounds: Bounds(), timers: try EngineThreads.timers.get(),
             workers: try EngineThreads.workers.get(), log: { _ in })

@@ -107,7 +107,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("a removed presenter blocks no reader and gets no message, and its number is refused")
+    @Test(
+        "a removed presenter blocks no reader and gets no message, and requests with its number are refused")
     func aRemovedPresenterBlocksNoReader() throws {
         try withServer { server in
             let editor = try AwareProgram(server)

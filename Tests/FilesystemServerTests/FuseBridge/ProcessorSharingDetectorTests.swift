@@ -20,7 +20,7 @@ struct ProcessorSharingDetectorTests {
     }
 
     @Test("The thread keeps its processor if every second request arrives only during a poll")
-    mutating func theThreadStaysIfRequestsHaveToArrive() {
+    mutating func theThreadStaysIfEverySecondRequestArrivesDuringAPoll() {
         for _ in 1...100 {
             let advice = (
                 sharing.noteRequest(atFirstPoll: true, at: Self.millisecond),
@@ -30,8 +30,8 @@ struct ProcessorSharingDetectorTests {
         }
     }
 
-    @Test("Waiting requests before a sleep of the thread are no longer counted")
-    mutating func aSleepResetsTheCount() {
+    @Test("Requests that were waiting before a sleep of the thread are not counted after the sleep")
+    mutating func aSleepResetsTheCountOfWaitingRequests() {
         let before = found(8, at: Self.millisecond)
         sharing.reset()
         let after = found(8, at: Self.millisecond)
@@ -49,7 +49,8 @@ struct ProcessorSharingDetectorTests {
         #expect(waits == [1, 2, 4, 8, 16, 16, 16, 16, 16])
     }
 
-    @Test("If no client follows for a while, the time to the next change of processor is short again")
+    @Test(
+        "If no client follows the thread for a while, the time to the next change of processor becomes short")
     mutating func theDelayResetsIfClientsDoNotFollow() {
         var now = Self.millisecond
         for wait: UInt64 in [1, 2, 4] {

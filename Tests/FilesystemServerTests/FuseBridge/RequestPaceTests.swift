@@ -15,7 +15,7 @@ struct RequestPaceTests {
         return told
     }
 
-    @Test("A thread starts to poll after each eight quick requests in a row")
+    @Test("A thread starts to poll whenever eight quick requests have arrived in a row")
     func eightQuickRequestsStartPolling() {
         #expect(told(Array(repeating: 100_000, count: 20)) == [8, 16])
     }
@@ -27,7 +27,9 @@ struct RequestPaceTests {
         #expect(told(row + Array(repeating: 30_000, count: 8)) == [16])
     }
 
-    @Test("Requests of two client threads in turn prevent polling, also for some requests afterwards")
+    @Test(
+        "While two client threads send requests in turn, and for some requests afterwards, the thread does not poll"
+    )
     func alternatingClientThreadsPreventPolling() {
         var pace = RequestPace()
         let notes = (0..<40).map { pace.note(UInt32(1 + $0 % 2)) }

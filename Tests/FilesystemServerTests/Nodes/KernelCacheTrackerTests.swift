@@ -69,7 +69,7 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(node, looking: 1) == .refill)
     }
 
-    @Test("Above the capacity, files with readers stay in the tracker, and some other files")
+    @Test("Above the tracker's capacity, files with readers and only some other files stay in the tracker")
     func filesWithReadersStayAboveTheCapacity() {
         var cache = KernelCacheTracker<Int>(capacity: 100)
         #expect(cache.open(node, looking: 1) == .refill)

@@ -51,7 +51,7 @@ struct OwnChangesTests {
         }
     }
 
-    @Test("Without further changes, all changes are forgotten within two checks")
+    @Test("If no further change is recorded, all changes are forgotten within two checks")
     func allChangesAreForgottenAfterTwoQuietChecks() {
         #expect(!own.forget(at: Self.at(0)))
         own.note(name, at: Self.at(500))
@@ -67,9 +67,9 @@ struct OwnChangesTests {
     }
 
     @Test(
-        "While a change by the mount is unfinished, any attributes of its file count as the mount's, for a second"
+        "While a change by the mount is unfinished, any attributes of its file count as the mount's, for one second"
     )
-    func anUnfinishedChangeExplainsAllAttributes() {
+    func duringAChangeAllAttributesCountAsTheMounts() {
         own.note(file, .contents, at: Self.at(0))
         #expect(own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(1000)))
         #expect(own.changes(of: file).explain(nil, at: Self.at(1000)))
@@ -79,7 +79,7 @@ struct OwnChangesTests {
     }
 
     @Test("After a change by the mount is finished, only the size and time that it left count as the mount's")
-    func aFinishedChangeExplainsOnlyItsResult() {
+    func afterAChangeOnlyItsResultCountsAsTheMounts() {
         let change = own.note(file, .contents, at: Self.at(0))
         own.finish(file, change: change, leaving: Self.look(size: 10, written: 5))
         #expect(own.changes(of: file).explain(Self.look(size: 10, written: 5), at: Self.at(900)))
@@ -106,7 +106,7 @@ struct OwnChangesTests {
     }
 
     @Test("The result of a change is recorded, even if other changes were recorded since it began")
-    func aChangeMayFinishAfterOtherRecords() {
+    func theResultOfAChangeIsRecordedAfterOtherChanges() {
         let change = own.note(file, .contents, at: Self.at(900))
         own.note(name, at: Self.at(1100))
         own.finish(file, change: change, leaving: Self.look(size: 1, written: 1))

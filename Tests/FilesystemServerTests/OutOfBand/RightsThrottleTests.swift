@@ -19,8 +19,8 @@ struct RightsThrottleTests {
         }
     }
 
-    @Test("Five seconds after the last loss, events are read again")
-    func eventsAreReadAgainAfterFiveSeconds() {
+    @Test("Five seconds after the kernel last lost events, the reader checks single events again")
+    func singleEventsAreReadAgainAfterFiveSeconds() {
         var pace = RightsThrottle()
         _ = pace.step(hasOverflowed: true, at: at(1))
         #expect(pace.resumeAt == at(6))

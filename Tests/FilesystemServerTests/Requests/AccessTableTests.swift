@@ -39,13 +39,13 @@ import Testing
     }
 
     @Test("A truncation to zero is an update; a change to another size is a merge")
-    func aTruncationToZeroUpdatesOthersMerge() {
+    func truncationToZeroIsAnUpdateAndAnyOtherResizeIsAMerge() {
         #expect(AccessTable.resizing(to: 0) == .write(.updating))
         #expect(AccessTable.resizing(to: 1) == .write(.forMerging))
     }
 
     @Test("Creating, removing and renaming are writes for replacing, deleting and moving")
-    func createRemoveAndRenameAreTheirOwnWrites() {
+    func createRemoveAndRenameWriteForReplacingDeletingAndMoving() {
         let accesses = [
             AccessTable.creating, AccessTable.removing(isSave: false), AccessTable.moving(isSave: false),
             AccessTable.movingOnto(isUpdate: false, isExchange: false),

@@ -95,7 +95,7 @@ struct DataOrderTests {
     }
 
     @Test("A WRITE does not report reads of its own thread, or from before its handle was opened, as stale")
-    func aWriteMakesItsOwnThreadsReadsNotStale() throws {
+    func aWriteDoesNotMakeReadsOfItsOwnThreadStale() throws {
         _ = order.open(node)
         order.end(try #require(enter(.reading, 0..<10, by: 1)))
         #expect(order.end(try #require(enter(.writing, 0..<10, by: 1))) == [])

@@ -24,8 +24,8 @@ struct ExpectedRetriesTests {
     private let document = ItemID(1)
     private let other = ItemID(2)
 
-    @Test("An open's retry is expected only while the open waits and will be answered by a retry")
-    func aWaitingOpenThatWillRetryIsExpected() {
+    @Test("The retry of an open is expected only while the open waits and will be answered with ESTALE")
+    func theRetryOfAWaitingOpenIsExpected() {
         let open = Open(1, of: document, by: 100)
         expectedRetries.addWaiting(open)
         #expect(expectedRetries.isExpected(at: document) { _ in true })
@@ -38,7 +38,7 @@ struct ExpectedRetriesTests {
     }
 
     @Test("An open that must be retried is expected until its retry arrives or is given up")
-    func aRetriedOpenIsExpectedUntilItArrives() {
+    func theRetryOfAnOpenIsExpectedUntilItArrives() {
         let (open, late) = (Open(1, of: document, by: 100), Open(2, of: document, by: 101))
         expectedRetries.addWaiting(open)
         expectedRetries.expect(open)
@@ -53,8 +53,8 @@ struct ExpectedRetriesTests {
         #expect(expectedRetries.expectsNone)
     }
 
-    @Test("A thread's new waiting open stays expected when its former open ends")
-    func aThreadsNewWaitReplacesItsFormerWait() {
+    @Test("When a thread's former open ends, the retry of its later waiting open is still expected")
+    func theEndOfAThreadsFormerOpenLeavesTheLaterOpenExpected() {
         let (former, latter) = (Open(1, of: document, by: 100), Open(2, of: document, by: 100))
         expectedRetries.addWaiting(former)
         expectedRetries.addWaiting(latter)

@@ -8,7 +8,7 @@ import Testing
 /// Checks how many opens of a user may wait at the same time (D185, D208).
 @Suite struct ParkedRequestsTests {
     @Test(
-        "a user's waiting opens are limited, and those of all guests to four times as many; root and the owner are not"
+        "a user's waiting opens are limited, all guests together may have four times as many, root and the owner any number"
     )
     func aUsersWaitingOpensAreLimited() throws {
         let parkedRequests = ParkedRequests(timers: try Timers(), counters: LiveCounters())

@@ -78,9 +78,9 @@ struct RetryTableTests {
     /// For an open that may create the file, the kernel holds the directory's lock. If the name was missing, the kernel sends
     /// GETATTR while it holds this lock.
     @Test(
-        "A GETATTR for an unlinked name may hold the directory's lock, unless the thread walks its path again"
+        "A GETATTR for an unlinked name counts as one that may hold the directory's lock, until a look-up by the thread"
     )
-    func aGetattrForAnUnlinkedNameMayHoldTheLock() {
+    func aGetattrForAnUnlinkedNameCountsAsHoldingTheLock() {
         _ = beginRetry(isUnlinked: true)
         #expect(retries[thread]?.mayHoldLock == true)
         #expect(look(in: NodeID(1)) == .traversal)
@@ -116,8 +116,8 @@ struct RetryTableTests {
         #expect(!retries.noteLate(serial, by: thread))
     }
 
-    @Test("After a retry, the thread's look-ups count as a walk along its path, for a second")
-    func aPathWalkAfterARetryCountsAsTraversal() {
+    @Test("For a second after a retry, the thread's look-ups count as a walk along its path")
+    func lookupsAfterARetryCountAsAWalkAlongThePath() {
         retries.noteRetryRequest(caller(), at: now)
         #expect(look() == .traversal)
         #expect(look(by: 101) == .first)
@@ -153,9 +153,9 @@ struct RetryTableTests {
     }
 
     @Test(
-        "If a retry finds no file, the next look-up of the name is part of the retry, and the second is new"
+        "If a retry finds no file, the next look-up of the name is part of the retry, and the one after it is not"
     )
-    func theFirstLookupAfterAnEmptyRetryBelongsToIt() {
+    func theFirstLookupAfterAnEmptyRetryBelongsToTheRetry() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.completeWait(serial, by: thread)

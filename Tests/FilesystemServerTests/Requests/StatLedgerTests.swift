@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test("all threads of a process together wait in stat calls for at most 1 s in any 2 s")
-    func statWaitsLastOneSecondInAnyTwo() {
+    func aProcessWaitsInStatAtMostOneOfAnyTwoSeconds() {
         var waits = StatWaits()
         #expect(waits.begin(at: Self.at(0)) == Self.at(1000))
         // A second thread of the process begins to wait. Its wait ends when that of the first thread ends.
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "a command that its session repeats has a document saved once in 30 s, unless it opened the document"
+        "a command that a session repeats causes a save of a document once in 30 s, unless the session opened the document"
     )
     func aRepeatedCommandAsksAPresenterRarely() {
         let ledger = StatLedger(askAgain: .seconds(30))
@@ -83,7 +83,7 @@ import Testing
         #expect(always.mayAsk(command, for: Self.item, at: Self.at(0)))
     }
 
-    @Test("a program that got a document's old size from stat reads the old contents for 2 s")
+    @Test("after a program got a document's old size from stat, it reads the old contents for 2 s")
     func aProgramThatGotTheOldSizeReadsOldContents() {
         let ledger = StatLedger(askAgain: .seconds(30))
         ledger.noteTold(Self.process, of: Self.item, at: Self.at(0))
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test("above the limit of documents, the ledger forgets all its entries")
-    func aboveTheLimitOfDocumentsAllAreForgotten() {
+    func aboveTheLimitOfDocumentsTheLedgerForgetsAllEntries() {
         let ledger = StatLedger(askAgain: .seconds(30))
         for number in 1...4097 as ClosedRange<UInt64> {
             ledger.noteAsked(StatLedger.Command(1, of: 7), for: ItemID(number), at: Self.at(0))

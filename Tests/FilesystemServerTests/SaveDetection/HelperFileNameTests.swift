@@ -52,7 +52,7 @@ struct HelperFileNameTests {
     ]
 
     @Test(
-        "a helper file's name gives its kind, and whether the name alone is certain",
+        "a helper file's name gives the kind of the file, and whether the name alone proves that kind",
         arguments: onSight + whileMakerLives)
     func aHelperFilesNameGivesItsKind(row: Row) throws {
         let side = try #require(HelperFileName(of: bytes(row.name)))
@@ -96,8 +96,8 @@ struct HelperFileNameTests {
         #expect(HelperFileName.documents(for: bytes(side)).contains(bytes(document)))
     }
 
-    @Test("a document whose name is not UTF-8 has helper files, too")
-    func aDocumentNameThatIsNotUTF8HasHelperFiles() {
+    @Test("helper files are recognized even if the name of their document is not UTF-8")
+    func helperFilesOfANonUTF8DocumentAreRecognized() {
         let document: [UInt8] = [0xFF, 0xFE, 0x2E, 0x74]
         #expect(HelperFileName.documents(for: document + bytes("~")).contains(document))
         #expect(HelperFileName.isBackupName(document + bytes("~"), of: document))
@@ -112,7 +112,7 @@ struct HelperFileNameTests {
     }
 
     @Test(
-        "a backup name belongs to its own document only",
+        "a backup name belongs only to the document from whose name it is made",
         arguments: [
             "report.txt~", "report.txt.~3~", "report.txt.bak", "report.txt.orig", "report.txt_original",
             "report.txt.dpkg-old", ".bak.0.report.txt", "tilde-backup-a1B2c3", "report.txt___jb_old___",
@@ -126,7 +126,7 @@ struct HelperFileNameTests {
     }
 
     @Test(
-        "a new name that is no backup name makes a rename no backup",
+        "a rename to a name that is no backup name does not count as a backup",
         arguments: ["report2.txt", "report.txt", "old", "report.tx"])
     func aRenameToAnOrdinaryNameIsNoBackup(name: String) {
         #expect(!HelperFileName.isBackupName(bytes(name), of: bytes("report.txt")))
@@ -175,7 +175,7 @@ struct ItemClassTests {
         #expect(ItemClass(of: bytes(name)) == expected)
     }
 
-    @Test("the headers of SQLite and LMDB databases are recognized, and no shorter headers")
+    @Test("the headers of SQLite and LMDB databases are recognized, and shorter headers are not")
     func sqliteAndLMDBHeadersAreRecognized() {
         let magic = bytes("SQLite format 3") + [0]
         #expect(ItemClass.isDatabaseHeader(magic))

@@ -92,7 +92,7 @@ struct PendingSaveTableTests {
         }
     }
 
-    @Test("when a document's move is confirmed, its pending save ends, and no other does")
+    @Test("when a document's move is confirmed, its pending save ends, and other pending saves stay")
     func aConfirmedMoveEndsItsPendingSave() {
         var table = PendingSaveTable()
         let resolveMove = { (table: inout PendingSaveTable, number: UInt64) in
@@ -137,8 +137,8 @@ struct PendingSaveTableTests {
         #expect(table.pendingSaves(in: NodeNumber(2), for: stranger) == [])
     }
 
-    @Test("a pending save is open until a file gets its name")
-    func aPendingSaveIsOpenUntilItsNameIsFilled() {
+    @Test("a pending save lasts until a file gets the missing name")
+    func aPendingSaveLastsUntilAFileGetsTheMissingName() {
         var table = PendingSaveTable()
         let first = pendingSave("a")
         open(first, in: &table)
@@ -149,7 +149,9 @@ struct PendingSaveTableTests {
         #expect(!table.isOpen(first))
     }
 
-    @Test("a saver's exit ends its own pending saves, the oldest first, and no other saver's")
+    @Test(
+        "a saver's exit ends the saver's pending saves, the oldest first, and no pending save of another saver"
+    )
     func aSaversExitEndsItsPendingSaves() {
         var table = PendingSaveTable()
         open(pendingSave("z"), in: &table)

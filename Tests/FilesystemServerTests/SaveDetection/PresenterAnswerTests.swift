@@ -24,7 +24,7 @@ struct PresenterAnswerTests {
     }
 
     @Test("An asked presenter's pending save goes on when the helper process that began it exits")
-    func anAskedPresentersSaveOutlastsItsHelper() {
+    func anAskedPresentersSaveOutlastsItsHelperProcess() {
         let (mover, maker) = (SaveTrace.program(210, parent: 200), SaveTrace.program(211, parent: 200))
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.rename("report.txt", to: "elsewhere", mover, isAnswering: true)
@@ -44,8 +44,8 @@ struct PresenterAnswerTests {
         #expect(stage.told == ["vacated report.txt", "gone report.txt"])
     }
 
-    @Test("The same rename and unlink by a program that was not asked begin no pending save")
-    func anUnaskedProgramsStepsBeginNoSave() {
+    @Test("A rename and an unlink by a program that was not asked begin no pending save")
+    func aProgramThatWasNotAskedBeginsNoPendingSave() {
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.rename("report.txt", to: "elsewhere", editor)
         stage.unlink("letter.txt", editor)
@@ -70,7 +70,7 @@ struct PresenterAnswerTests {
     }
 
     @Test(
-        "An asked presenter's removal of a helper file or directory begins no save, nor does an unknown process"
+        "The removal of a helper file or directory by an asked presenter begins no save, nor any by an unknown process"
     )
     func onlyDocumentsOfAKnownProcessBeginASave() {
         var stage = SaveTrace(with: ".report.txt.swp", "folder", "report.txt")

@@ -55,7 +55,7 @@ struct RecentRemovalsTests {
     }
 
     @Test("A removal in another directory restarts the count")
-    func aRemovalElsewhereRestartsTheCount() {
+    func aRemovalInAnotherDirectoryRestartsTheCount() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)
         take("d", from: NodeNumber(2), in: &recentRemovals)

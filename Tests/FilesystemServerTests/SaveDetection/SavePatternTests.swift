@@ -9,7 +9,7 @@ private let stranger = SaveTrace.program(300, parent: 70, session: 70)
 
 @Suite("System calls that the save detection takes for a save")
 struct SavePatternTests {
-    @Test("C: vim's rename, create and unlink of a default save are one save")
+    @Test("vim's rename, create and unlink of a default save are one save")
     func vimsDefaultSaveIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
@@ -22,7 +22,7 @@ struct SavePatternTests {
         #expect(stage.pendingSaves.isEmpty)
     }
 
-    @Test("C: vim's save of a large document that is missing for 1.6 s is one save")
+    @Test("vim's save of a large document that is missing for 1.6 s is one save")
     func vimsSlowSaveIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
@@ -32,7 +32,7 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("C: emacs's rename to a backup and create, without a swap file, are one save")
+    @Test("emacs's rename to a backup and create, without a swap file, are one save")
     func emacsSaveWithoutASwapFileIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", emacs)
@@ -40,7 +40,7 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("C, 4r: sed -i.bak, which renames its temporary file into place, makes one save")
+    @Test("sed -i.bak, which renames its temporary file into place, makes one save")
     func sedInPlaceWithABackupIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.create("sedq3Fa91", vim)
@@ -49,7 +49,7 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("C: a swap file of any age is evidence of a save while its maker lives")
+    @Test("a swap file of any age is evidence of a save while its maker lives")
     func anOldSwapFileIsEvidenceWhileItsMakerLives() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
@@ -58,7 +58,7 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt"])
     }
 
-    @Test("C: the swap file of another document is no evidence of a save")
+    @Test("the swap file of another document is no evidence of a save")
     func anotherDocumentsSwapFileIsNoEvidence() {
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.create(".letter.txt.swp", vim)
@@ -66,7 +66,7 @@ struct SavePatternTests {
         #expect(stage.told == [])
     }
 
-    @Test("C: the swap file of another program is no evidence of a save")
+    @Test("the swap file of another program is no evidence of a save")
     func anotherProgramsSwapFileIsNoEvidence() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
@@ -74,7 +74,7 @@ struct SavePatternTests {
         #expect(stage.told == [])
     }
 
-    @Test("D: git's unlink and create are one save, because git is in the list of programs")
+    @Test("git's unlink and create are one save, because git is in the list of programs")
     func gitCheckoutIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.unlink("report.txt", vim, program: "git")
@@ -82,7 +82,7 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("D, 6r: an unlink and the rename of a temporary file are one save, also by an unlisted program")
+    @Test("an unlink and the rename of a temporary file are one save, also by an unlisted program")
     func anUnlistedProgramsUnlinkAndRenameAreOneSave() {
         var stage = SaveTrace(with: "a.zip")
         stage.create("ziq3Fa91", vim)
@@ -91,14 +91,14 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated a.zip", "save a.zip"])
     }
 
-    @Test("D: rm deletes a document at once, without a pending save")
+    @Test("rm deletes a document at once, without a pending save")
     func rmBeginsNoPendingSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.unlink("report.txt", vim, program: "rm")
         #expect(stage.told == [])
     }
 
-    @Test("G: if vim renames its backup back, the document has not changed")
+    @Test("if vim renames its backup back, the document has not changed")
     func vimsRestoredBackupIsNoChange() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", vim)
@@ -107,7 +107,7 @@ struct SavePatternTests {
         #expect(stage.pendingSaves.isEmpty)
     }
 
-    @Test("G: if another program renames the backup back, the document has changed")
+    @Test("if another program renames the backup back, the document has changed")
     func anotherProgramsRestoreIsAChange() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", vim)
@@ -115,7 +115,7 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt", "change report.txt"])
     }
 
-    @Test("I: vim's probe file 4913 begins no pending save")
+    @Test("vim's probe file 4913 begins no pending save")
     func vimProbeFileIsIgnored() {
         var stage = SaveTrace()
         stage.create("4913", vim)

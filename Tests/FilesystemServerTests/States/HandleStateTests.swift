@@ -44,8 +44,8 @@ struct HandleStateTests {
         #expect(handle.laterClaim == later)
     }
 
-    @Test("a handle's use of locks only rises, and a rise is reported once")
-    func theUseOfLocksNeverDecreases() {
+    @Test("the recorded use of locks of a handle never decreases, and each rise is reported once")
+    func aHandlesUseOfLocksNeverDecreases() {
         var use = LockUse.none
         #expect(use.rise(to: .observed) == true)
         #expect(use.rise(to: .expected) == false)
@@ -65,7 +65,7 @@ struct HandleStateTests {
     }
 
     @Test("a rename changes a handle's baseline only if the handle has not written")
-    func aRenameMovesTheBaselineOfAnUnwrittenHandle() {
+    func aRenameChangesTheBaselineOfAHandleWithoutWrites() {
         let time = { FileStatus.Time(seconds: $0, nanoseconds: 0) }
         let stamp = { Stamp(size: 1, modified: time(1), changed: time($0)) }
         var writing = HandleWriting()
