@@ -7,7 +7,7 @@ import Testing
         #expect(Repository.files.flatMap(FloorLaws.findings) == [])
     }
 
-    @Test("Each type in the list of floors exists")
+    @Test("Each type in the list of floors exists in the file system server")
     func eachListedFloorTypeExists() {
         let code = Repository.files.filter { $0.isBelow(FloorLaws.root) }.flatMap(\.codeLines)
         let declared = code.compactMap { line in

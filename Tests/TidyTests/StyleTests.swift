@@ -10,7 +10,7 @@ struct StyleTests {
         #expect(Repository.files.flatMap(Style.findings) == [])
     }
 
-    @Test("the top level of the repository has only the known files and directories")
+    @Test("the top level of the repository contains only the files and directories in the test's list")
     func theTopLevelHasOnlyKnownEntries() throws {
         let layout = ["Package.swift", "Package.resolved", "README.md"] + Repository.directories
         #expect(try Repository.topLevel.filter { !$0.hasPrefix(".") && !layout.contains($0) } == [])

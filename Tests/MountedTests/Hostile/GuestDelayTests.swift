@@ -106,9 +106,9 @@ extension MountTests {
         }
 
         @Test(
-            "A guest's silent presenters delay three deletions by the full time, and later deletions briefly",
+            "A guest's silent presenters delay three deletions by the full time, and each later deletion only briefly",
             arguments: ["connection", "connections"])
-        func silentPresentersDelayDeletionsThreeTimes(connections: String) throws {
+        func aGuestsSilentPresenterDelaysThreeDeletionsInFull(connections: String) throws {
             guard try Self.isShown() else { return }
             let options =
                 Self.isFull ? ["allow_other"] : ["allow_other", "relinquish=600ms", "deletion=600ms"]

@@ -90,7 +90,7 @@ extension MountTests.HostileClientTests {
     }
 
     @Test("However many guests connect, the daemon has descriptors left for files and for the mount's owner")
-    func guestsLeaveDescriptorsForFiles() throws {
+    func manyGuestConnectionsLeaveDescriptorsForFiles() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         let mount = try ForegroundMount("allow_other")
         defer { mount.abandon() }
@@ -132,9 +132,9 @@ extension MountTests.HostileClientTests {
     }
 
     @Test(
-        "A guest gets no information about files that it may not read, and presenters get few questions"
+        "A guest gets no information about files that it may not read, and causes few questions to presenters"
     )
-    func aGuestGetsNoInformationAboutClosedFiles() throws {
+    func aGuestGetsNoInformationAboutUnreadableFiles() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         let mount = try ForegroundMount("allow_other")
         defer { mount.abandon() }

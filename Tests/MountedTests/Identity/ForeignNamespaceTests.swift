@@ -8,7 +8,7 @@ extension MountTests {
     /// shows the outer namespace, where an equal pid belongs to another process.
     @Suite struct ForeignNamespaceTests {
         @Test(
-            "A program without a pid is not exempt from its child's claims, and is recognized by its handle"
+            "A program without a pid does not count as a relative of its child, and is recognized by its open handle"
         )
         func aProgramWithoutAPidIsNoRelativeOfItsChild() throws {
             try Self.withDaemonElsewhere { place in

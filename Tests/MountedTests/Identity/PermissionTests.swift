@@ -8,7 +8,7 @@ extension MountTests {
     /// between. `Scripts/conformance` checks all other cases.
     @Suite struct PermissionTests {
         @Test("Access lists apply, are inherited and clear set-group-ID as in a plain directory")
-        func accessListsApplyAndInherit() throws {
+        func accessListsApplyAndAreInherited() throws {
             try Self.agreeing { try Self.lists.run($0, within: .seconds(60)).text }
         }
 

@@ -73,7 +73,7 @@ extension MountTests {
             """)
 
         @Test("An editor's child counts as the editor, but a program in the editor's terminal pane does not")
-        func aTerminalPaneIsAnotherProgram() throws {
+        func aProgramInAnEditorsTerminalPaneIsNotTheEditor() throws {
             let results = try Lab.freshDirectory("results")
             try MountedDirectory.with(
                 "ask-again=0ms", prepare: { try FileContents.write("saved\n", to: $0 + "/notes.md") }
@@ -188,7 +188,7 @@ extension MountTests {
             """
 
         @Test("A writer waits for a reading program whose first thread has ended")
-        func aReaderWhoseFirstThreadEndedIsWaitedFor() throws {
+        func aWriterWaitsForAReaderWhoseFirstThreadEnded() throws {
             try MountedDirectory.with(
                 "wait=60s", "hold=60s", prepare: { try Script("truncate -s 1G \"$1/own\"").run($0) }
             ) { mount in
@@ -216,7 +216,7 @@ extension MountTests {
         }
 
         @Test("Look-ups wait for a save by a program whose first thread has ended")
-        func aSaverWhoseFirstThreadEndedIsStillSaving() throws {
+        func lookupsWaitForASaverWhoseFirstThreadEnded() throws {
             try MountedDirectory.with(prepare: { try FileContents.write("text\n", to: $0 + "/own") }) {
                 mount in
                 let presenter = try TruceCommand.start("present", mount.path + "/own", "--on-delete", "true")
@@ -277,7 +277,9 @@ extension MountTests {
             begin(work)
             """
 
-        @Test("A program in a nested pid namespace is known by its pid outside, and as its parent's child")
+        @Test(
+            "A program in a nested pid namespace has its pid of the outer namespace, and counts as its parent's child"
+        )
         func aProgramInANestedPidNamespaceIsItsParentsChild() throws {
             guard Self.isRoot else {
                 return print("only root can make pid namespaces: shown by the run as root")

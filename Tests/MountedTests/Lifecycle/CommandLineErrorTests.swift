@@ -88,8 +88,8 @@ extension MountTests {
             #expect(closed.errorText.contains(directory))
         }
 
-        @Test("Another user's mount cannot be unmounted, and its status is not shown")
-        func anotherUsersMountIsProtected() throws {
+        @Test("A user can neither unmount another user's mount nor get its status")
+        func aUserCanNeitherUnmountNorInspectAnotherUsersMount() throws {
             guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
             let asOther = Script(
                 """

@@ -10,7 +10,7 @@ extension MountTests {
     @Suite struct CrashTests {
         static let deaths: Set<String> = ["ENOTCONN", "ECONNABORTED"]
 
-        @Test("Data whose write had returned before the daemon was killed is on the disk")
+        @Test("Data whose write returned before the daemon was killed is still in the file after the kill")
         func acknowledgedDataSurvivesSigkill() throws {
             let rounds = try Lab.number("TRUCE_KILLS", default: 20)
             let first = UInt64.random(in: 1...999_999_999)

@@ -57,7 +57,7 @@ extension MountTests {
 
         /// A program that is stopped in the middle of a request would prevent the system from going to sleep.
         @Test("The wait of a program that stays stopped ends after 1 s")
-        func aWaitingProgramThatIsStoppedIsLetThrough() throws {
+        func aStoppedProgramWaitsNoLongerThanOneSecond() throws {
             try MountedDirectory.with("wait=60s", "hold=60s", "idle=60s") { mount in
                 let document = mount.path + "/document"
                 try Script("echo old >\"$1\"").run(document)
@@ -81,9 +81,9 @@ extension MountTests {
         }
 
         @Test(
-            "A wait of over 1 s is one line in the log with the waiting program, the time, the holder and the file"
+            "A wait of over 1 s makes one line in the log, with the waiting program, the time, the holder and the file"
         )
-        func aLongWaitIsOneLogLine() throws {
+        func aLongWaitMakesOneLogLine() throws {
             let directory = try Lab.freshDirectory("log")
             let daemon = try TruceCommand.start("mount", "-f", "-o", "hold=1500ms,idle=60s", directory)
             defer { daemon.send(SIGTERM) }
@@ -127,7 +127,7 @@ extension MountTests {
         }
 
         @Test("`truce unmount` removes a bind mount at once and leaves the original mount")
-        func aBindMountUnmountsAlone() throws {
+        func unmountingABindMountLeavesTheOriginalMount() throws {
             guard geteuid() == 0 else { return print("only root can bind: shown by the run as root") }
             try MountedDirectory.with { mount in
                 let copy = try Lab.freshDirectory("copy")

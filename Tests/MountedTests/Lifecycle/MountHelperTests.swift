@@ -147,7 +147,7 @@ extension MountTests {
             }
         }
 
-        @Test("`mount --all` succeeds again for lines of fstab that are already mounted")
+        @Test("`mount --all` also succeeds if the lines of fstab are already mounted")
         func mountAllMayBeRepeated() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("again")
@@ -194,8 +194,8 @@ extension MountTests {
             #expect(lines[3].contains("hold=3000ms"))
         }
 
-        @Test("`mount --namespace` mounts in the given namespace and not in its own")
-        func theNamespaceFlagMountsThere() throws {
+        @Test("`mount --namespace` mounts in the given namespace, and not in the namespace of the command")
+        func theNamespaceFlagMountsInTheGivenNamespace() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("namespace")
             let outcome = try Script(

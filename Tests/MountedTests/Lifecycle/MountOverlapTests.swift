@@ -113,7 +113,7 @@ extension MountTests {
         }
 
         @Test("The unmount of a mount that contains another mount fails and names the inner mount")
-        func aMountContainingAnotherStaysMounted() throws {
+        func aMountThatContainsAnotherMountStaysMounted() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             try MountedDirectory.with(prepare: { try Program("mkdir").run($0 + "/inside") }) { mount in
                 try Program("mount").run("-t", "tmpfs", "none", mount.path + "/inside")

@@ -28,7 +28,7 @@ extension MountTests {
         }
 
         @Test("A dead mount is replaced only by a new mount of its own source")
-        func aDeadMountIsReplacedByItsSourceOnly() throws {
+        func onlyANewMountOfItsSourceReplacesADeadMount() throws {
             let (source, place) = (try Lab.freshDirectory("source"), try Lab.freshDirectory("place"))
             try Script("echo text >\"$1/file\"").run(source)
             try TruceCommand.run("mount", source, place)

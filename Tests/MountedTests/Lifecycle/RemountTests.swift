@@ -31,7 +31,7 @@ extension MountTests {
         }
 
         @Test(
-            "If the former daemon does not end within 2 s, a new mount fails and names it; a later mount succeeds"
+            "If the former daemon does not end within 2 s, a new mount fails and names that daemon; a later mount succeeds"
         )
         func aDaemonThatDoesNotEndIsNamed() throws {
             let mount = try MountedDirectory()

@@ -202,7 +202,7 @@ extension MountTests {
             #expect(try FileContents.text(of: mount.path + "/document") == "acknowledged")
         }
 
-        @Test("When SIGTERM removes a mount, the log names the mounts inside that go with it")
+        @Test("When SIGTERM removes a mount, the log names the mounts inside it that are removed with it")
         func sigtermLogsContainedMounts() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let directory = try Lab.freshDirectory("named")
@@ -224,7 +224,7 @@ extension MountTests {
         }
 
         @Test(
-            "A mount that replaces a dead mount prints the mounts inside that were removed with it",
+            "A mount that replaces a dead mount prints which mounts inside the dead mount were removed with it",
             arguments: [false, true])
         func replacingADeadMountReportsContainedMounts(isInForeground: Bool) throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }

@@ -157,8 +157,10 @@ extension MountTests {
             }
         }
 
-        @Test("A store to a mapping around the mount is read, even on tmpfs, where it changes no timestamp")
-        func outOfBandStoresOnTmpfsAreRead() throws {
+        @Test(
+            "Data written to a mapping around the mount is read, even on tmpfs, where the write changes no timestamp"
+        )
+        func dataWrittenToAMappingOutOfBandIsReadOnTmpfs() throws {
             guard geteuid() == 0 else {
                 return print("only root can mount a tmpfs: shown by the run as root")
             }

@@ -54,7 +54,7 @@ extension MountTests {
         }
 
         @Test(
-            "Names that were made or removed around the mount are right in the next listing"
+            "The next listing shows names that were made around the mount, and lacks names that were removed around it"
         )
         func outOfBandNamesShowInTheNextListing() throws {
             try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in

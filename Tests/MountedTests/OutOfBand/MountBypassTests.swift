@@ -175,7 +175,7 @@ extension MountTests {
         }
 
         @Test("`doctor` shows a user only the user's own programs, and says how many it could not examine")
-        func doctorStatesWhatAUserMayNotInspect() throws {
+        func doctorCountsTheProgramsThatAUserMayNotInspect() throws {
             guard geteuid() == 0 else {
                 return print("only root can act as others: shown by the run as root")
             }

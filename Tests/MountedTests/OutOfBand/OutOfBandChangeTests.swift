@@ -99,9 +99,9 @@ extension MountTests {
         }
 
         @Test(
-            "A change below the mount right after a change through the mount is reported, each change once",
+            "A change below the mount is reported once, even right after a change of the same file through the mount",
             arguments: Watcher.ofMode)
-        func changesAfterAMountChangeAreReported(by watcher: Watcher) throws {
+        func outOfBandChangesAfterAMountChangeAreReported(by watcher: Watcher) throws {
             guard let lab = try run("after", by: watcher) else { return }
             let document = try notices(in: lab + "/document.told")
             #expect(
@@ -152,7 +152,7 @@ extension MountTests {
         @Test(
             "If a directory cannot be watched, `status` says so, and changes in it are visible a second later"
         )
-        func aWatchLimitFallsBackToRevalidation() throws {
+        func withoutAWatchChangesAreVisibleASecondLater() throws {
             guard try run("limit", by: .container) != nil else { return }
         }
 

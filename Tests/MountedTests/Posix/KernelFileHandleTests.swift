@@ -11,7 +11,7 @@ extension MountTests {
 
         @Test(
             "A kernel file handle leads to its file after the daemon and the kernel have forgotten the file")
-        func aHandleOutlivesEveryCache() throws {
+        func aKernelFileHandleOutlivesEveryCache() throws {
             try Self.withTree { mount in
                 let handles = try ["a/b/file", "a/b", "a", ""].map { try Self.handle(mount, $0) }
                 for hasNames in [true, false] {
@@ -34,7 +34,7 @@ extension MountTests {
         @Test(
             "Writes by a kernel file handle go to the file, and no version is preserved"
         )
-        func writesByHandlePreserveNothing() throws {
+        func writesByAKernelFileHandlePreserveNoVersion() throws {
             try Self.withTree { mount in
                 let handle = try Self.handle(mount, "a/b/file")
                 for text in ["once", "twice"] {
@@ -50,9 +50,9 @@ extension MountTests {
         }
 
         @Test(
-            "The kernel file handle of a removed file that is preserved is stale",
+            "The kernel file handle of a removed file gives ESTALE, although the store preserves the file",
             arguments: [false, true])
-        func aHandleNeverReachesAVersion(forgettingNames: Bool) throws {
+        func aKernelFileHandleNeverReachesAVersion(forgettingNames: Bool) throws {
             try Self.withTree { mount in
                 let handle = try Self.handle(mount, "a/b/file")
                 let writer = try Script("exec 3>>\"$1\"; echo ready; read -r; echo more >&3").start(
@@ -72,7 +72,7 @@ extension MountTests {
         }
 
         @Test("A file with a second name outside the source is found by its kernel file handle")
-        func aFileLinkedOutsideIsFoundByHandle() throws {
+        func aKernelFileHandleFindsAFileWithASecondNameOutside() throws {
             try Self.withTree { mount in
                 let handle = try Self.handle(mount, "a/b/file")
                 try mount.unmount()
@@ -86,7 +86,7 @@ extension MountTests {
         }
 
         @Test("An open by a kernel file handle makes the presenter save first")
-        func anOpenByHandleAsksThePresenter() throws {
+        func anOpenByAKernelFileHandleAsksThePresenter() throws {
             try Self.withTree { mount in
                 let handle = try Self.handle(mount, "a/b/file")
                 try Self.restart(mount, forgettingNames: true)
@@ -102,7 +102,7 @@ extension MountTests {
         }
 
         @Test("A kernel file handle of a deleted file is stale, even if its inode number is used again")
-        func aHandleOfAReusedInodeIsStale() throws {
+        func aKernelFileHandleOfAReusedInodeIsStale() throws {
             try Self.withTree { mount in
                 let handle = try Self.handle(mount, "a/b/file")
                 let number = try Program("stat").run("--format=%i", mount.path + "/a/b/file").text
@@ -124,7 +124,7 @@ extension MountTests {
         @Test(
             "A kernel file handle does not reach a file that was moved out of the source or into the store",
             arguments: ["..", ".truce"])
-        func aHandleReachesNeitherOutsideNorTheStore(place: String) throws {
+        func aKernelFileHandleReachesNoFileOutsideOrInTheStore(place: String) throws {
             try Self.withTree { mount in
                 let handles = try ["a/b/file", "a/b"].map { try Self.handle(mount, $0) }
                 try mount.unmount()

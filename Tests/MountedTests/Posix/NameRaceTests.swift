@@ -26,7 +26,8 @@ extension MountTests {
         /// In each pause of the changes, the listener must know exactly the names that exist. `Scripts/test --all` makes 500
         /// pauses.
         @Test(
-            "A presenter of a folder that never lists it knows all names while four programs change them")
+            "A folder's presenter that never lists the folder knows all names while four programs change them"
+        )
         func aPresenterThatNeverListsKnowsEachName() throws {
             try MountedDirectory.with { mount in
                 let seed = UInt32.random(in: 0...UInt32.max)

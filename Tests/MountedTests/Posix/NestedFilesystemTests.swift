@@ -192,7 +192,7 @@ extension MountTests {
         }
 
         @Test("Writes to a removed nested file are preserved when the connection to the kernel is lost")
-        func writesSurviveALostConnection() throws {
+        func writesToARemovedFileSurviveALostConnection() throws {
             guard geteuid() == 0 else { return print("only root ends connections: shown by the run as root") }
             let control = try Lab.freshDirectory("connections")
             try Program("mount").run("-t", "fusectl", "none", control)

@@ -8,9 +8,9 @@ extension MountTests {
     @Suite struct PassthroughFallbackTests {
         /// The test run in the daemon's data mode checks this code completely, so here a part is enough.
         @Test(
-            "On a stacked file system the daemon moves the data, and calls have the same results"
+            "On a stacked file system the daemon itself reads and writes the data, and calls have the usual results"
         )
-        func aStackedSourceFallsBackToTheDaemon() throws {
+        func withAStackedSourceTheDaemonReadsAndWritesTheData() throws {
             guard Self.isRoot else { return print("only root mounts an overlay: shown by the run as root") }
             guard try Lab.dataPath == .passthrough else {
                 return print("no file is refused: shown by the run with passthrough")
@@ -56,9 +56,9 @@ extension MountTests {
         }
 
         @Test(
-            "In a user's mount the daemon moves the data, also of files that it may not open again"
+            "In a user's mount the daemon itself reads and writes the data, also of files that it may not open again"
         )
-        func anUnprivilegedMountFallsBackToTheDaemon() throws {
+        func inAUsersMountTheDaemonReadsAndWritesTheData() throws {
             guard Self.isRoot else {
                 return print("/dev/fuse is opened for all by root: shown by the run as root")
             }

@@ -55,9 +55,9 @@ extension MountTests {
             """)
 
         @Test(
-            "The daemon moves the data of files with set-user-ID, set-group-ID or capabilities"
+            "The daemon itself reads and writes the data of files with set-user-ID, set-group-ID or capabilities"
         )
-        func privilegedFilesGoThroughTheDaemon() throws {
+        func theDaemonReadsAndWritesThePrivilegedFiles() throws {
             guard Self.isRoot else { return print("only root gives capabilities: shown by the run as root") }
             try MountedDirectory.with("allow_other") { mount in
                 let isPassed = try Lab.dataPath == .passthrough

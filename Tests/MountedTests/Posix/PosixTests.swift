@@ -49,7 +49,7 @@ extension MountTests {
         }
 
         @Test("Programs run from a mount, and a running program's file cannot be written")
-        func runningProgramsAreNotWritten() throws {
+        func theFileOfARunningProgramCannotBeWritten() throws {
             let plain = try Lab.freshDirectory("plain")
             let expected = try Self.programs.run(plain).text
             #expect(expected.contains("busy to write"))

@@ -7,9 +7,9 @@ import Testing
 extension MountTests {
     @Suite struct AccessCommandTests {
         @Test(
-            "While `truce write` runs, other programs wait, `why` and `ps` name its command, and its end ends the wait"
+            "Other programs wait until `truce write` ends; meanwhile `why` and `ps` name the command that it runs"
         )
-        func othersWaitWhileTruceWriteRuns() throws {
+        func otherProgramsWaitWhileTruceWriteRuns() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 let document = mount.path + "/document"
                 try Script("echo old >\"$1\"").run(document)
@@ -54,7 +54,7 @@ extension MountTests {
                 ("exit 3", 3, ""), ("kill -KILL $$", 128 + SIGKILL, ""),
                 ("exec /none/such", 127, "/none/such"),
             ])
-        func exitCodesAreTheCommandsOrTruces(command: String, code: Int32, said: String) throws {
+        func truceReadEndsWithTheExitCodeOfItsCommand(command: String, code: Int32, said: String) throws {
             try MountedDirectory.with { mount in
                 let ended = try TruceCommand.attempt("read", mount.path + "/new", "--", "bash", "-c", command)
                 #expect(ended.ending == .exited(code), "\(ended.errorText)")
@@ -97,7 +97,7 @@ extension MountTests {
         }
 
         @Test("Two `truce write` commands with one purpose do not wait for each other")
-        func accessesOfOnePurposeDoNotWait() throws {
+        func truceWriteCommandsOfOnePurposeDoNotWait() throws {
             try MountedDirectory.with("wait=60s") { mount in
                 let document = mount.path + "/document"
                 let outer = try TruceCommand.attempt(
@@ -244,8 +244,10 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter whose file was removed and made again gets the later move of the new directory")
-        func aPresenterFollowsTheDirectoryOfAReturnedFile() throws {
+        @Test(
+            "After a presenter's directory and file were removed and made again, the presenter gets the directory's move"
+        )
+        func aPresenterFollowsTheNewDirectoryOfItsFile() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/d\" && echo text >\"$1/d/notes\"").run(mount.path)
                 let presenter = try Self.present(mount.path + "/d/notes")
@@ -279,7 +281,7 @@ extension MountTests {
         }
 
         @Test("A directory's presenter gets events about the directory that replaced its own")
-        func aDirectoryPresenterFollowsTheReplacement() throws {
+        func aDirectoryPresenterFollowsTheReplacementOfItsDirectory() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/site/old\" \"$1/new/deep/er\" && echo x >\"$1/new/deep/er/file\"")
                     .run(mount.path)

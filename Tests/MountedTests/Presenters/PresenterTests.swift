@@ -79,7 +79,7 @@ extension MountTests {
         }
 
         @Test("A presenter that is killed while a reader waits for it delays the reader no further")
-        func aKilledPresenterDelaysNoFurther() throws {
+        func aKilledPresenterDelaysAReaderNoLonger() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let presenter = try Self.present(mount)
                 presenter.send(SIGSTOP)

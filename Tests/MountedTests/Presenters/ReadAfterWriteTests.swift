@@ -58,7 +58,7 @@ extension MountTests {
         @Test(
             "A program reads what another program wrote, and no presenter saves over it",
             arguments: Kind.allCases)
-        func othersWritesAreReadBack(kind: Kind) throws {
+        func aProgramReadsBackAnotherProgramsWrites(kind: Kind) throws {
             try MountedDirectory.with("ask-again=0ms", prepare: PresenterTests.writeNotes) { mount in
                 let notes = mount.path + "/notes.md"
                 let presenter = try Self.start(kind, in: mount)

@@ -240,9 +240,9 @@ extension MountTests {
             """
 
         @Test(
-            "Calls other than stat, the presenter's own stat, and background programs ask for no save"
+            "No save is caused by other calls than stat, by the presenter's own stat, or by a background program's stat"
         )
-        func otherCallsAskForNoSave() throws {
+        func callsOtherThanStatAskForNoSave() throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {
                 mount in
                 let presenter = try Self.present(["doc"], in: mount)
@@ -293,9 +293,9 @@ extension MountTests {
         }
 
         @Test(
-            "A command that is repeated and only calls stat asks for one save, and then gets old size and contents"
+            "If a command that only calls stat is repeated, only its first run causes a save; later runs get old contents"
         )
-        func aRepeatedStatAsksOnce() throws {
+        func aRepeatedStatAsksForOneSave() throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=600s", prepare: Self.writeDocument) {
                 mount in
                 let presenter = try Self.present(["doc"], in: mount)
@@ -365,7 +365,7 @@ extension MountTests {
         }
 
         @Test("While a document has unsaved text, the kernel does not cache its size")
-        func unsavedAttributesAreNotCached() throws {
+        func attributesAreNotCachedWhileTextIsUnsaved() throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {
                 mount in
                 let doc = mount.path + "/doc"

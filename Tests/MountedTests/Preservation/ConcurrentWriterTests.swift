@@ -78,7 +78,7 @@ extension MountTests {
         @Test(
             "A suspended writer's truncation preserves another writer's contents, even if a reader suspended that writer"
         )
-        func aTruncationByASuspendedWriterPreserves() throws {
+        func aSuspendedWritersTruncationPreservesTheContents() throws {
             let other = "written by another"
             try PreservationTests.keeps(
                 [PreservationTests.old, other], as: "claim", PreservationTests.yielding, forced: [.suspended]
@@ -115,7 +115,8 @@ extension MountTests {
         }
 
         @Test(
-            "The contents of a writer that resets the modification time are preserved, also after a new link")
+            "The contents of a writer are preserved although it resets the modification time, also after a new link"
+        )
         func resetTimestampsDoNotPreventPreservation() throws {
             let prepare = { (source: String) in try FileContents.write("former", to: source + "/document") }
             try MountedDirectory.with(PreservationTests.impatient, prepare: prepare) { mount in
@@ -186,7 +187,9 @@ extension MountTests {
             }
         }
 
-        @Test("A replaced file of a silent presenter is preserved, without later writes under its other name")
+        @Test(
+            "A replaced file of a silent presenter is preserved, but not later writes by the file's other name"
+        )
         func aSilentPresentersReplacedFileIsPreserved() throws {
             let options = "relinquish=300ms,save=300ms,deletion=300ms"
             let prepare = { (source: String) in try FileContents.write("promised", to: source + "/notes.md") }

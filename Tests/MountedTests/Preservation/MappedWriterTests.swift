@@ -11,9 +11,9 @@ extension MountTests {
         private static let margin = Duration.seconds(10)
 
         @Test(
-            "Stores to a mapping are preserved before another program truncates the file",
+            "Data written to a mapping is preserved before another program truncates the file",
             arguments: Place.all)
-        func mappedStoresArePreservedOnTruncation(place: Place) throws {
+        func mappedWritesArePreservedOnTruncation(place: Place) throws {
             try Self.withMapping(place) { mount, document in
                 let (_, took) = try timed { try Script("echo new >\"$1\"").run(document) }
                 print("a writer went over a mapping after \(took) (bound 1 s)")
@@ -25,9 +25,9 @@ extension MountTests {
         }
 
         @Test(
-            "Stores to a mapping are preserved before another program replaces the file",
+            "Data written to a mapping is preserved before another program replaces the file",
             arguments: Place.all)
-        func mappedStoresArePreservedOnReplacement(place: Place) throws {
+        func mappedWritesArePreservedOnReplacement(place: Place) throws {
             try Self.withMapping(place) { mount, document in
                 try Script("echo new >\"$1\"-next; mv \"$1\"-next \"$1\"").run(document)
             } after: { mount in
@@ -37,9 +37,9 @@ extension MountTests {
         }
 
         @Test(
-            "A reader waits until a mapping has had no stores for a while, and reads all of them",
+            "A reader waits until a mapping was not written for a while, and then reads all data written to it",
             arguments: Place.all)
-        func aReaderSeesAllEarlierMappedStores(place: Place) throws {
+        func aReaderSeesAllDataThatWasWrittenToAMapping(place: Place) throws {
             try Self.withMapping(place) { mount, document in
                 let (found, took) = try timed { try Program("cat").run(document).text }
                 print("a reader went by a mapping after \(took) (bound 300 ms)")
@@ -50,7 +50,7 @@ extension MountTests {
         }
 
         @Test(
-            "When twelve writers preempt twelve mappings at once, the stores to all mappings are preserved"
+            "When twelve writers preempt twelve mappings at once, the data written to each mapping is preserved"
         )
         func twelveMappingsAreWrittenBackAtOnce() throws {
             try MountedDirectory.with(Self.bounds) { mount in
@@ -104,9 +104,9 @@ extension MountTests {
         }
 
         @Test(
-            "A mapping whose descriptor is closed still has its claim, and its stores are preserved",
+            "A mapping whose descriptor is closed still has its claim, and the data written to it is preserved",
             arguments: Place.all)
-        func aLingeringMappingHoldsItsClaim(place: Place) throws {
+        func aMappingKeepsItsClaimAfterItsDescriptorIsClosed(place: Place) throws {
             try Self.withMapping(place, storing: Self.storingClosed) { mount, document in
                 // The stored contents exist only in the kernel's cache.
                 #expect(try Program("cat").run(document).text == "stored by the mapping")

@@ -30,7 +30,7 @@ extension MountTests {
         }
 
         @Test("An open that truncates preserves the contents that a suspended writer wrote")
-        func truncationOverASuspendedWriterPreserves() throws {
+        func truncatingPreservesASuspendedWritersContents() throws {
             try Self.keeps([Self.old], as: "claim", Self.yielding, forced: [.suspended]) { stage in
                 #expect(try stage.other.must("read", stage.document) == Self.old)
                 try stage.other.must("open", "w", stage.document, "O_WRONLY|O_TRUNC")
@@ -41,7 +41,7 @@ extension MountTests {
         @Test(
             "An open that goes ahead after its wait timed out preserves the holder's contents",
             arguments: ["O_WRONLY|O_TRUNC", "O_WRONLY", "O_RDWR"])
-        func anOpenAfterATimeoutPreserves(flags: String) throws {
+        func anOpenAfterATimeoutPreservesTheHoldersContents(flags: String) throws {
             try Self.keeps([Self.old], as: "claim", Self.impatient, forced: [.proceeded]) { stage in
                 try stage.other.must("open", "w", stage.document, flags)
                 try stage.other.must("write", "w", "new")
@@ -53,7 +53,7 @@ extension MountTests {
         @Test(
             "A truncation by path that goes ahead after its wait timed out preserves the holder's contents",
             arguments: ["0", "7"])
-        func aPathTruncationAfterATimeoutPreserves(length: String) throws {
+        func aPathTruncationAfterATimeoutPreservesTheHoldersContents(length: String) throws {
             // The truncated contents are preserved as well, since the holder continues to write.
             let left = String(Self.old.prefix(Int(length) ?? 0))
             let (kept, cause) = left.isEmpty ? ([Self.old], "claim") : ([Self.old, left], "suspended-writer")
@@ -64,7 +64,7 @@ extension MountTests {
         }
 
         @Test("The removal of a file that another program is writing preserves its contents")
-        func removalUnderAWriterPreserves() throws {
+        func removingAFileWithAWriterPreservesItsContents() throws {
             try Self.keeps([Self.old], as: "claim", Self.impatient) { stage in
                 try stage.other.must("unlink", stage.document)
                 #expect(stage.below() == nil)
@@ -72,7 +72,7 @@ extension MountTests {
         }
 
         @Test("The replacement of a file that another program is writing preserves its contents")
-        func replacementUnderAWriterPreserves() throws {
+        func replacingAFileWithAWriterPreservesItsContents() throws {
             try Self.keeps([Self.old], as: "claim", Self.impatient) { stage in
                 try stage.other.must("put", stage.document + "-new", "new")
                 try stage.other.must("rename", stage.document + "-new", stage.document)
@@ -81,7 +81,7 @@ extension MountTests {
         }
 
         @Test("The removal of a backup that another program still writes preserves its contents")
-        func removingABackupUnderAWriterPreserves() throws {
+        func removingABackupWithAWriterPreservesItsContents() throws {
             try MountedDirectory.with(Self.impatient, prepare: PresenterTests.writeNotes) { mount in
                 let document = mount.path + "/document"
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())

@@ -96,20 +96,20 @@ extension MountTests {
         @Test(
             "A save that renames the document to any backup name is one change, and the document's name is never missing",
             arguments: zip(names, (0..<names.count).map { Replacement.allCases[$0 % 3] }))
-        func aDocumentRenamedAsideIsSavedAsOneChange(name: String, filling: Replacement) throws {
+        func aSaveThatRenamesTheDocumentIsOneChange(name: String, filling: Replacement) throws {
             let told = try Self.save(aside: name, filling)
             Self.checkSaves(told)
         }
 
         @Test(
-            "When a save removes the document first, other programs never find its name missing",
+            "While a save removes the document and makes it anew, other programs never find its name missing",
             arguments: Replacement.allCases)
-        func aDocumentRemovedFirstNeverMissesItsName(filling: Replacement) throws {
+        func lookupsFindTheNameWhileASaveRemovesTheDocument(filling: Replacement) throws {
             Self.checkSaves(try Self.save(aside: "", filling))
         }
 
         @Test(
-            "A rename by a program that goes on running is reported late, together with its later writes"
+            "A rename by a program that goes on running is reported later, together with the program's next writes"
         )
         func aMoveByALivingProgramIsReportedLate() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
@@ -222,7 +222,7 @@ extension MountTests {
         @Test(
             "A symbolic link or directory under a renamed document's old name is not taken for a save",
             arguments: ["symlink", "mkdir"])
-        func aLinkOrDirectoryInPlaceIsNoSave(maker: String) throws {
+        func aLinkOrDirectoryUnderTheOldNameIsNoSave(maker: String) throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (document, moved) = (mount.path + "/notes.md", mount.path + "/letter.md")
                 let (presenter, mover) = (try PresenterTests.present(mount), try ScriptedProcess())

@@ -10,9 +10,9 @@ extension MountTests {
         static let helpers = [".#document", ".goutputstream-A1B2C3", "document.log"]
 
         @Test(
-            "Writes to a renamed helper file after its rename are preserved when another program replaces the document",
+            "Writes to a renamed helper file before and after its replacement by another program are preserved",
             arguments: helpers)
-        func laterWritesArePreservedOnReplacement(helper: String) throws {
+        func writesAfterAHelperFilesReplacementArePreserved(helper: String) throws {
             try Self.with(PreservationTests.impatient, helper) { mount, holder in
                 let (document, other) = (mount.path + "/document", try ScriptedProcess())
                 try holder.must("rename", mount.path + "/" + helper, document)
@@ -28,9 +28,9 @@ extension MountTests {
         }
 
         @Test(
-            "Earlier writes to a renamed helper file are preserved when another program replaces the document",
+            "Writes to a renamed helper file before its replacement by another program are preserved",
             arguments: helpers)
-        func earlierWritesArePreservedOnReplacement(helper: String) throws {
+        func writesBeforeAHelperFilesReplacementArePreserved(helper: String) throws {
             try Self.with(PreservationTests.impatient, helper) { mount, holder in
                 let (document, other) = (mount.path + "/document", try ScriptedProcess())
                 try holder.must("rename", mount.path + "/" + helper, document)
@@ -45,9 +45,9 @@ extension MountTests {
         }
 
         @Test(
-            "Earlier writes to a renamed log by a program without a claim are preserved when the log is removed"
+            "Writes to a renamed log before its removal, by a program without a claim, are preserved"
         )
-        func earlierWritesToARenamedLogArePreserved() throws {
+        func writesBeforeARenamedLogsRemovalArePreserved() throws {
             try Self.with(PreservationTests.impatient, "document.log") { mount, holder in
                 let (second, other, old) = (
                     try ScriptedProcess(), try ScriptedProcess(), mount.path + "/document.log.old"
@@ -88,7 +88,7 @@ extension MountTests {
         }
 
         @Test(
-            "A renamed helper file without later writes is not preserved when it is replaced",
+            "A renamed helper file to which no program wrote after the rename is not preserved when it is replaced",
             arguments: helpers)
         func aRenamedHelperFileWithoutWritesIsNotPreserved(helper: String) throws {
             try Self.with(PreservationTests.impatient, helper) { mount, holder in
@@ -139,7 +139,7 @@ extension MountTests {
             }
         }
 
-        @Test("Later writes of each writer to a renamed and then removed log are preserved")
+        @Test("If a log is renamed and then removed, the later writes of each of its writers are preserved")
         func severalWritersOfARenamedLogArePreserved() throws {
             try Self.with(PreservationTests.impatient, "document.log") { mount, holder in
                 let (second, other, old) = (

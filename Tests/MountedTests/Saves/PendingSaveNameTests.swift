@@ -34,7 +34,7 @@ extension MountTests {
         }
 
         @Test(
-            "While the program that renamed D to D.bak runs, another can make a directory, pipe or link named D",
+            "While the program that renamed D to D.bak runs, another program can make a directory, pipe or link named D",
             arguments: ["mkdir", "mkfifo", "symlink", "link", "bind"])
         func aBackedUpNameCanBeTakenWhileItsOwnerLives(maker: String) throws {
             let prepare = { (source: String) in
@@ -100,9 +100,9 @@ extension MountTests {
         }
 
         @Test(
-            "A presented document that a running program has removed gives ENOENT and not ESTALE",
+            "The look-up of a presented document that a running program has removed gives ENOENT and not ESTALE",
             arguments: ["cat document", "stat document", "rm document", "ls -d document"])
-        func aRemovedPresentedNameIsMissingNotStale(command: String) throws {
+        func aLookupOfARemovedPresentedDocumentGivesENOENT(command: String) throws {
             let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }
             try MountedDirectory.with(prepare: prepare) { mount in
                 let document = mount.path + "/document"
@@ -129,7 +129,7 @@ extension MountTests {
         }
 
         @Test(
-            "A program that renames several documents begins no pending save for the last, and no look-up waits"
+            "A program that renames several documents begins no pending save for the last document, and no look-up waits"
         )
         func renamingSeveralDocumentsBeginsNoPendingSave() throws {
             let prepare = { (source: String) in

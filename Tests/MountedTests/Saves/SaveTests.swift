@@ -11,7 +11,7 @@ extension MountTests {
         @Test(
             "While a program saves a presented document in a loop, no save fails and other programs never miss its name",
             arguments: Saver.all)
-        func loopingSavesNeverMissAName(saver: Saver) throws {
+        func lookupsFindTheNameDuringSavesInALoop(saver: Saver) throws {
             let plain = try Lab.freshDirectory("plain")
             try saver.prepare(plain)
             print("\(saver.name) on a plain directory: \(try watch(saver, in: plain, lookups: 0))")

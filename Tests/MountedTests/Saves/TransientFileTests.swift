@@ -185,7 +185,7 @@ extension MountTests {
         }
 
         @Test("A deletion by an ordinary program asks the folder's presenter and is reported")
-        func anotherProgramsDeletionIsAskedAndReported() throws {
+        func aDeletionByAnOrdinaryProgramIsAskedAndReported() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (folder, program) = (try PresenterTests.present(mount, "."), try ScriptedProcess())
                 try program.must("unlink", mount.path + "/notes.md.bak")
@@ -228,9 +228,9 @@ extension MountTests {
         }
 
         @Test(
-            "A folder's presenter is asked before a deletion by `rm`, or with policy=fail",
+            "A folder's presenter is asked before a deletion by `rm`, and before each deletion with policy=fail",
             arguments: [("rm", "policy=proceed"), ("actor", "policy=fail")])
-        func rmAsksFolderPresentersFirst(program: String, policy: String) throws {
+        func rmAsksFolderPresentersBeforeTheDeletion(program: String, policy: String) throws {
             try MountedDirectory.with(policy, prepare: Self.prepare) { mount in
                 let (folder, file) = (try Self.presentLooking(mount), mount.path + "/fence")
                 if program == "rm" {
@@ -244,7 +244,8 @@ extension MountTests {
             }
         }
 
-        @Test("A removed name that another program uses again is reported as gone and as new")
+        @Test(
+            "If one program removes a name and another makes it again, a removal and a new file are reported")
         func aNameThatAnotherProgramUsesAgainIsReportedTwice() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (folder, program, other) = (

@@ -47,8 +47,10 @@ extension MountTests {
             }
         }
 
-        @Test("A program of another name waits at most `idle` to open a locked lock file")
-        func anUnrelatedProgramWaitsForIdle() throws {
+        @Test(
+            "A program whose name differs from the lock holder's waits at most `idle` to open a locked lock file"
+        )
+        func aProgramWithAnotherNameWaitsForIdle() throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=1s") { mount in
                 let lock = mount.path + "/job.lck"
                 let holder = try Script("exec 9>\"$1\"; flock -n 9; echo locked; sleep 60").start(lock)

@@ -75,9 +75,9 @@ extension MountTests {
         /// The kernel retries a request only once. If the file that the retry finds was replaced too, its writer may still
         /// write. The open then waits for this writer.
         @Test(
-            "An open whose file was replaced twice while it waited waits for the new file's writer, and versions stay",
+            "An open whose file is replaced twice during its wait waits for the new file's writer, and versions stay",
             arguments: ["O_WRONLY|O_TRUNC", "O_RDWR"])
-        func aTwiceReplacedOpenWaitsAgain(flags: String) throws {
+        func anOpenWhoseFileIsReplacedTwiceWaitsForTheWriter(flags: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (writer, waiter) = (try ScriptedProcess(), try ScriptedProcess())
                 // The kernel decides which of the two waiting programs retries first, so several tries may be needed.
@@ -195,7 +195,7 @@ extension MountTests {
         /// Opens a file by a link in `/proc`, which leads to the file without a name. The open comes after the file was
         /// replaced.
         @Test(
-            "A late open of a replaced file is retried once in a mount with presenters"
+            "With presenters, an open that comes after its file was replaced is retried once, and opens the old file"
         )
         func aLateOpenIsRetriedOnceAndThenOpensItsFile() throws {
             try MountedDirectory.with(prepare: PresenterTests.writeNotes) { mount in

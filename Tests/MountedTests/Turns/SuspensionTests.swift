@@ -81,7 +81,7 @@ extension MountTests {
         }
 
         @Test("A holder that opened for writing and wrote nothing delays readers 100 ms and writers `idle`")
-        func anIdleUnwrittenHolderIsSuspended() throws {
+        func anIdleHolderWithoutWritesIsSuspended() throws {
             try Self.withHolder("idle") { mount, file in
                 let read = try Self.read(file)
                 Self.report("an idle O_RDWR holder", "a reader", read, .milliseconds(100))
@@ -97,7 +97,7 @@ extension MountTests {
         }
 
         @Test("A holder that wrote and then became idle delays readers for `idle` and writers for `hold`")
-        func anIdleWrittenHolderIsSuspended() throws {
+        func anIdleHolderThatWroteIsSuspended() throws {
             try Self.withHolder("noted") { mount, file in
                 let read = try Self.read(file)
                 Self.report("a holder that once wrote", "a reader", read, Self.idle)
@@ -256,7 +256,7 @@ extension MountTests.SuspensionTests {
     @Test(
         "A suspended program that writes at its old position overwrites no other save without a version",
         arguments: [("new", saves: 3), ("kept", saves: 1)])
-    func savesBelowASuspendedWritersWritesArePreserved(_ descriptor: String, saves: Int) throws {
+    func savesThatASuspendedWriterOverwritesArePreserved(_ descriptor: String, saves: Int) throws {
         try Self.withFile { mount, file in
             let worker = Checkout.path("Tests/Workers/placed-writes")
             // The program that has the file open has changed nothing yet, so its claim yields after `idle`.

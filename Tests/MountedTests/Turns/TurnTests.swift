@@ -47,7 +47,7 @@ extension MountTests {
         }
 
         @Test(
-            "A document or log is still treated as such after it gets another name",
+            "A document is still treated as a document, and a log as a log, after it gets another name",
             arguments: ["link", "look", "list", "replace", "ask"])
         func anExtraLinkDoesNotChangeClassification(by way: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in

@@ -33,7 +33,7 @@ extension MountTests {
         }
 
         @Test(
-            "A program that has a file open and changes nothing delays other writers by `idle` once, without a copy"
+            "A program that has a file open and changes nothing delays other writers by `idle` once, and no version is made"
         )
         func anIdleUpdaterDelaysWritersOnce() throws {
             try Self.withDocument("wait=120s,hold=60s,idle=1s") { mount, document in
@@ -186,7 +186,7 @@ extension MountTests {
         }
 
         @Test("A program that reads line by line holds its claim to the end of the file")
-        func aWriterWaitsForALineReaderToTheEnd() throws {
+        func aProgramThatReadsLineByLineHoldsItsClaimToTheEnd() throws {
             try Self.withDocument("wait=120s", "first\nfirst\n") { mount, document in
                 let reader = try Self.started(
                     Program("python3").start(Self.worker, "lines", document, input: .keyboard))
