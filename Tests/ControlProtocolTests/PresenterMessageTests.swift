@@ -41,7 +41,8 @@ struct PresenterMessageTests {
             ]
         }
 
-    /// An access with every option of a read. It is made within another access, to answer a question, and for another process.
+    /// A read access with every option. The access is within another access, answers a question, and is made for another
+    /// process.
     private static func nested(
         _ path: [UInt8], _ access: Access = .read([.withoutChanges, .resolvesSymbolicLink])
     ) -> AccessBeginParameters {

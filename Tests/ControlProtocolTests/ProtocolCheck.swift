@@ -10,7 +10,7 @@ struct SchemaSample {
     let message: [UInt8]
     /// If the message is a reply: the method of its request.
     var resultOf: String?
-    /// The member below which the check damages the message. If nil, the check damages the whole message.
+    /// The member of the message inside which the check damages the message. If nil, the check damages the message anywhere.
     var below: String?
     /// True if the code may accept a message although the schema requires a missing member.
     var toleratesRemoval = false
@@ -56,7 +56,7 @@ struct ProtocolCheck {
             }
     }
 
-    /// For each text, true if the schema allows it as the given definition.
+    /// Returns, for each text, true if the schema allows the text as a message of the given definition.
     func verdicts(on texts: [(definition: String, text: String)]) throws -> [Bool] {
         try run(texts: texts).verdicts
     }

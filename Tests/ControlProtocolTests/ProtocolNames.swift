@@ -47,7 +47,7 @@ enum ProtocolNames {
         "kept.mode.minimum": 0, "kept.mode.maximum": Decimal(UInt32.max),
     ]
 
-    /// The numbers in the section on limits of the prose, with their units and in their order.
+    /// The numbers in the section on limits in Protocol.md, with their units, in the order of the section.
     static let limits = [
         "A message has at most \(shown(ProtocolLimits.messageBytes))",
         "nests at most \(ProtocolLimits.nesting) levels deep",

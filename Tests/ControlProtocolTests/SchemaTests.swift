@@ -35,7 +35,7 @@ struct SchemaTests {
         }
     }
 
-    /// The server sends each member always, but a client accepts the message without some members.
+    /// Messages with all members, as the server sends them. A client also accepts these messages without some of the members.
     private static func serverMessages() throws -> [SchemaSample] {
         try MessageSamples.serverMessages.map { message in
             SchemaSample(
@@ -99,7 +99,7 @@ struct SchemaTests {
         #expect(try ProtocolCheck().verdicts(on: spoilt) == [false, false, false, false])
     }
 
-    /// Messages that the server refuses because of the bytes behind their base64. A schema cannot check these bytes.
+    /// Messages that the server refuses because of the bytes that a base64 text encodes. A schema cannot check these bytes.
     private static let hidden: Set<String> = [
         #"{"pathBytes":"Li4=","messages":[]}"#, #"{"pathBytes":"AA==","messages":[]}"#,
         #"{"pathBytes":"Li4="}"#,

@@ -32,7 +32,7 @@ enum StreamChecks {
 
     private static func checkFraming(of message: [UInt8], as framing: Framing?) throws {
         guard let framing else { throw ProtocolViolation("a message came before the first byte") }
-        // A stream whose first byte is a C would be read with headers. So a line end precedes the first message.
+        // If the first byte of a stream is a C, the decoder expects headers. So a stream of lines begins with a line end.
         let first = framing == .lines ? [UInt8(ascii: "\n")] : []
         let twice = first + framing.frame(message) + framing.frame(message)
         let again = CutStream(twice, limit: ProtocolLimits.messageBytes, pieces: [twice.count])
@@ -89,7 +89,7 @@ enum StreamChecks {
     }
 }
 
-// Checks messages that a client decodes. The server may be hostile, too.
+// Checks messages that a client decodes. A server can be as hostile as a client.
 extension StreamChecks {
     private static func checkFromServer(_ message: [UInt8]) throws {
         let incoming: IncomingMessage

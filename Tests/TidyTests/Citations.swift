@@ -6,7 +6,7 @@ struct Citations {
     static let decisionFolder = "Sources/truce/truce.docc/Decisions/"
     static let ruleFolder = "Sources/Arbitration/Arbitration.docc/"
     static let situationArticle = "Situations.md"
-    /// The words that a maintainer reads in half a minute. The title is not counted.
+    /// The largest number of words in a decision, without the title. A maintainer reads them in half a minute.
     static let mostDecisionWords = 120
 
     private let paths: Set<String>
@@ -78,7 +78,7 @@ struct Citations {
         text.matches(of: list).flatMap { $0.output.1.matches(of: /[A-Z][0-9]+/).map { String($0.output) } }
     }
 
-    /// The article of situations names the scenarios that show each situation. Returns the names without a file.
+    /// The article of situations lists the scenarios that show each situation. Returns the listed scenarios that have no file.
     private func missingScenarios(in line: Substring, of file: TextFile) -> [String] {
         guard file.name == Self.situationArticle else { return [] }
         return line.matches(of: /`([A-Z][0-9]+-[a-z0-9-]+)`/).map { String($0.output.1) }

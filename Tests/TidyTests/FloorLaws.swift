@@ -2,13 +2,13 @@
 
 /// The floors of FilesystemServer, the lowest first. A service calls only services of its own floor or of a lower floor.
 ///
-/// The compiler also checks this, since a service is made after the services that it refers to. This law fails earlier, and
-/// names the floor that is too high.
+/// The compiler also enforces this rule, because each service is made after the services that it refers to. This check fails
+/// before a build does, and reports the floor that is too high.
 enum FloorLaws {
     struct Floor: Sendable {
         /// The files and folders of the floor, relative to ``root``.
         let paths: [String]
-        /// The types that only files of this floor and of higher floors may name.
+        /// The types that only files of this floor and of higher floors may use.
         let types: Set<String>
     }
 

@@ -63,8 +63,8 @@ enum Style {
         "TO" + "DO", "FIX" + "ME",
     ]
 
-    /// Places where `public` is allowed. Other packages import these modules; and from the single files, the compiler inlines
-    /// public code into other modules.
+    /// Places where `public` is allowed: modules that other packages import, and files with code that the compiler inlines into
+    /// other modules.
     static let publicPlaces = [
         "Sources/FileCoordination/", "Sources/Coordination/", "Sources/Arbitration/",
         "Sources/FuseBridge/NodeID.swift",
@@ -84,7 +84,7 @@ enum Style {
     }
 
     /// Finds a file whose first line does not name the license. The license is in the second line if the first line must be
-    /// another, such as `#!`.
+    /// something else, such as `#!`.
     private static func license(_ file: TextFile, _ lines: [Substring]) -> [Finding] {
         guard file.language != .other || file.path.hasSuffix("/packages") else { return [] }
         let isSecond = file.text.hasPrefix("#!") || file.text.hasPrefix("// swift-tools-version")

@@ -10,7 +10,7 @@ import Testing
 /// real engine.
 @Suite(.serialized)
 struct AccessIdentityTests {
-    /// A program without a presenter that opens `a`.
+    /// A program that opens `a` and has no presenter.
     private final class Command: Claimant {
         let party: Party
 
@@ -60,7 +60,7 @@ struct AccessIdentityTests {
         }
     }
 
-    /// Opens the document to write, as a program without a presenter. Returns true if the claim is granted at once.
+    /// Opens the document to write, as a program without a presenter. Returns true if the claim is granted without a wait.
     private func hasItAtOnce(_ command: Command, _ server: RunningServer) throws -> Bool {
         let document = try server.documents.find(Array("a".utf8))
         let request = Coordination.ClaimRequest(

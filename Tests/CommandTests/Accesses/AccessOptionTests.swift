@@ -123,7 +123,8 @@ struct AccessOptionTests {
             parameters.within = [held.access]
             let inner = try sync.send(.beginAccess(parameters))
             let (id, _) = try editor.nextQuestion()
-            // To save, the editor needs a file. The sync program holds this file until its read has ended.
+            // The editor must read `index` before it can save. The sync program holds `index` until the editor has answered the
+            // question.
             var wanted = AccessBeginParameters([IntentForm(Array("index".utf8), .read())])
             wanted.answering = id
             let failure = try #require(try editor.failure(of: .beginAccess(wanted)))

@@ -112,7 +112,7 @@ struct AccessServerTests {
             try reader.write(NotificationMessage(.cancel(.text("nothing"))))
             #expect(try reader.failure(of: begin)?.code == -32800)
             try writer.end(held)
-            // A held access is ended, so a cancellation of its request is ignored.
+            // Only a request that waits can be cancelled. An access that is already held is ended by `access/end`.
             let again = try reader.begin("a", .read())
             let access: AccessBeginResult = try reader.reply(to: again)
             try reader.write(NotificationMessage(.cancel(again)))
@@ -297,7 +297,7 @@ struct AccessServerTests {
         }
     }
 
-    /// Begins an access to a file that another program holds. The access waits.
+    /// Begins an access to a file that another program holds, and returns when the access waits.
     private static func wait(
         _ program: AwareProgram, for path: String, on server: RunningServer
     ) throws -> MessageID {

@@ -11,8 +11,8 @@ import func TestSupport.eventually
 @testable import ControlServer
 @testable import CoordinationEngine
 
-/// If a connection cancels an access, or ends during an access, the engine drops everything of it, and its limits are free
-/// again.
+/// Checks that the engine stores nothing of an access after the client cancels it or the connection ends. The access then no
+/// longer counts against the client's limits.
 @Suite("Resources of ended connections", .serialized)
 struct ResourceReleaseTests {
     /// A program without a presenter that writes a file.

@@ -20,7 +20,7 @@ struct ConnectionRateTests {
         for _ in 0..<50 { #expect(rate.admit(7, at: start + .milliseconds(99)) == .tooManyOfUser) }
         #expect(rate.admit(7, at: start + .milliseconds(100)) == .admitted)
         #expect(rate.admit(7, at: start + .milliseconds(100)) == .tooManyOfUser)
-        // However long the pause before was, at most five connections are admitted at once.
+        // Five connections are admitted at the same moment, and no more, however long the user has made no connection.
         for _ in 0..<5 { #expect(rate.admit(7, at: start + .seconds(100)) == .admitted) }
         #expect(rate.admit(7, at: start + .seconds(100)) == .tooManyOfUser)
         #expect(rate.refusal(.tooManyOfUser)?.message.contains("10 times a second") == true)

@@ -85,7 +85,7 @@ struct ConnectionTests {
             #expect(noticeMessage.contains { $0.parameters.subitem == nil && $0.notice == .subitemDidChange })
             let numbers = noticeMessage.map(\.parameters.sequence)
             #expect(zip(numbers, numbers.dropFirst()).allSatisfy(<))
-            // The client has read its messages, so from here on the server sends it each change again.
+            // The client has now read all its messages, so the server sends each further change to the client.
             change(count + 1)
             change(count + 2)
             #expect(try busy.nextNotice().parameters.subitem != nil)

@@ -146,7 +146,7 @@ struct ControlServerTests {
             }
             let refused = try server.connect()
             #expect(String(decoding: try refused.receiveToEnd(), as: UTF8.self).contains("-32005"))
-            // The server notices that this client has shut down its side once all replies to it have been sent.
+            // When the server has sent all replies to this client, it notices that the client has shut down its side.
             shutdown(clients[0].socket.rawValue, CInt(SHUT_WR))
             _ = try clients[0].receiveToEnd()
             clients.removeFirst()
@@ -164,7 +164,7 @@ struct ControlServerTests {
         try second.remove()
         #expect(access(secondPath, F_OK) != 0)
         // After a SIGKILL the listener is closed, but the socket's name is still in the directory. This call makes the same
-        // state.
+        // state as a SIGKILL.
         try directory.abandon(first)
         #expect(access(firstPath, F_OK) == 0)
         let third = try directory.makeSocket()

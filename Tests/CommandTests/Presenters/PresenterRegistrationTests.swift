@@ -4,7 +4,7 @@ import CoordinationEngine
 import Synchronization
 import Testing
 
-/// Checks the state that the engine reads for a presenter at the moment of its registration.
+/// Checks which item of a document the engine uses when a presenter registers for the document.
 @Suite("Registration of presenters")
 struct PresenterRegistrationTests {
     /// A document that is moved into another document just after the engine has read its item.

@@ -8,10 +8,11 @@ import Testing
 
 import func TestSupport.eventually
 
-/// Protocol.md, requests and notices to a client, on a real socket with a real engine. The files of the claims do not exist.
+/// Checks requests and notices to a client (Protocol.md), on a real socket with a real engine. The claims are on files that do
+/// not exist.
 @Suite(.serialized)
 struct PresenterServerTests {
-    /// In the second case the reader's connection already had an access. A look-up of a path in `far` runs on another thread.
+    /// If `again` is true, the reader's connection has already had an access. A path in `far` is looked up on another thread.
     @Test(
         "a reader is granted after the presenter relinquished and saved, and at its end the presenter may reacquire",
         arguments: [("a/notes", false), ("a/notes", true), ("far/notes", true)])
@@ -166,7 +167,8 @@ struct PresenterServerTests {
             let began = Engine.now
             while Engine.now.since(began) < .milliseconds(600) {
                 try editor.write(NotificationMessage(.progress(id)))
-                // The server answers in each round, so that the 400 ms are spent with messages in both directions.
+                // Each round waits for a reply of the server. So the client and the server both send messages while the 400 ms
+                // pass.
                 #expect(try editor.unread() == [])
             }
             try editor.write(AnswerMessage(to: id, failure: ProtocolFailure(code: 1, message: "after all")))

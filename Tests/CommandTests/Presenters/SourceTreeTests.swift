@@ -97,7 +97,7 @@ final class SourceTreeTests {
         #expect(try target(of: "winding") == depth + "x")
         try link("endless", to: depth + String(repeating: "x/../", count: 400) + "x")
         #expect(isLoop("endless"))
-        // The limit of look-ups is for the whole access, so each link leaves fewer look-ups for the next link.
+        // All paths of an access share one limit of look-ups, so each link leaves fewer look-ups for the links after it.
         var (lookups, times) = (ProtocolLimits.linkLookups, 0)
         while (try? target(of: "winding", within: &lookups)) != nil, times < 1000 { times += 1 }
         #expect((1..<1000).contains(times) && lookups < 0)

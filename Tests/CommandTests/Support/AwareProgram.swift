@@ -70,7 +70,7 @@ final class AwareProgram {
         return event
     }
 
-    /// Answers the next question. Fails if it is not the given question.
+    /// Answers the next question. Fails if the next question is not of the given kind.
     @discardableResult
     func answer(_ request: PresenterRequest, refusing words: String? = nil) throws -> PresenterQuestion {
         let (id, question) = try nextQuestion()
@@ -79,7 +79,7 @@ final class AwareProgram {
         return question
     }
 
-    /// The unread messages that are no replies, after every message that the server has sent so far has arrived.
+    /// Waits until every message that the server has sent so far has arrived. Returns the unread messages that are no replies.
     func unread() throws -> [IncomingMessage] {
         let _: CoordinationSnapshotForm = try call(.ps)
         return inbox.map(\.message)

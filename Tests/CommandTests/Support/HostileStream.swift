@@ -9,7 +9,7 @@ import LinuxSystem
 // A server that gets arbitrary bytes. Scripts/fuzz generates streams and also compiles this file, so the file contains no test.
 // HostileStreamTests plays the corpus of streams.
 
-/// An error that a server makes because of a hostile client.
+/// A fault of the server that a hostile client has caused.
 struct StreamFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
@@ -67,8 +67,8 @@ final class HostileStage {
         }
     }
 
-    /// Closes the client's connection. If polite, the client first shuts down its side and waits until the server has closed
-    /// the other side.
+    /// Closes the client's connection. If `politely` is true, the client first shuts down its side and waits until the server
+    /// has closed the other side.
     private static func leave(_ client: consuming OwnedDescriptor, politely: Bool) throws {
         guard politely else { return }
         shutdown(client.rawValue, CInt(SHUT_WR))

@@ -47,7 +47,7 @@ final class CallTally: Sendable {
 /// A version store with one small version and one version as large as requested.
 struct SingleVersionStore: PreservedVersions {
     static let large = "000000000000000f"
-    /// The reads of the large version.
+    /// Counts the reads of the large version.
     static let reads = CallTally()
 
     /// The small version's entry. For a path below `many`, more entries than one message can contain.

@@ -87,7 +87,8 @@ extension MountTests {
                 if depth - level <= 2000: open("file", "w").close()
             """
 
-        /// A Python program that goes down the tree, and looks up a file from the given number of levels above it.
+        /// A Python program that goes down the tree. It then looks up a file from a directory the given number of levels above
+        /// the file.
         private static let asking = """
             import os, sys
             os.chdir(sys.argv[1])

@@ -5,8 +5,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Checks that a guest delays other users only for a limited time, and that its connections do not lock clients out of the
-    /// control socket.
+    /// Checks that a guest delays other users only for a limited time. Also checks that other clients can use the control
+    /// socket while a guest makes many connections.
     ///
     /// `TRUCE_GUESTS=full` runs the whole attack with the default limits of a mount.
     @Suite struct GuestDelayTests {

@@ -47,8 +47,8 @@ extension MountTests {
             defer { mount.abandon() }
             try FileContents.write("as it was\n", to: mount.path + "/document")
             let fresh = try mount.holdings()
-            // The first rounds create threads, pools and other resources that are made once. The allocator then has memory for
-            // as many messages as existed at once, so a single round is not enough.
+            // The first rounds create resources that are made only once, such as threads and memory for the largest number of
+            // messages at a time. This number differs between rounds, so the test plays three rounds.
             for seed in 1...3 { _ = try attack(mount, seed: seed) }
             let first = try settle(mount, descriptors: fresh.descriptors, kilobytes: .max)
             let seed = Int.random(in: 4...1_000_000)

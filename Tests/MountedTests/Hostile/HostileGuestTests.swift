@@ -27,7 +27,7 @@ extension MountTests.HostileClientTests {
         }
         /// The times of accesses to a file that no other program uses.
         var quiet: Times
-        /// The times of accesses to a file whose presenter is a guest's and never answers in time.
+        /// The times of accesses to a file with a presenter of a guest that never answers in time.
         var shared: Times
         var refused: Int
     }

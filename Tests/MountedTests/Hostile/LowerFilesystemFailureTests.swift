@@ -32,8 +32,8 @@ extension MountTests {
             #expect(failures >= 5)
         }
 
-        /// The results that differ when the daemon moves the data. The kernel then maps files without a request: a read of a
-        /// missing page ends with a signal, and msync or close reports missing room.
+        /// The results that differ when the daemon itself reads and writes the data. The kernel then maps files without a
+        /// request: a read of a missing page ends with a signal, and msync or close reports missing room.
         private static let limits = [
             "full store_into_mapped_hole": "ok ENOSPC", "overQuota store_into_mapping": "ok EDQUOT",
             "overQuota store_into_mapped_hole": "ok EDQUOT", "broken store_into_mapping": "ok SIGBUS",

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Checks the rights of users on each other's files with real programs, when a right is removed or a wait happens in
-    /// between. `Scripts/conformance` checks all other cases.
+    /// Checks with real programs which rights users have on each other's files, after a right was removed or while a program
+    /// waits. `Scripts/conformance` checks all other cases.
     @Suite struct PermissionTests {
         @Test("Access lists apply, are inherited and clear set-group-ID as in a plain directory")
         func accessListsApplyAndAreInherited() throws {

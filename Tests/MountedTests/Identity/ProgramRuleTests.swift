@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Checks the rules that a user writes for programs, by a program's name and by how the program runs.
+    /// Checks which programs Truce treats differently, because of a user's rules for program names or because of a low
+    /// priority.
     @Suite struct ProgramRuleTests {
         /// Makes a user's directory of configuration files, with one configuration file of Truce. Returns the environment for
         /// it.

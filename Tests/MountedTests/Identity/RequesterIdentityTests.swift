@@ -20,8 +20,8 @@ extension MountTests {
                     }
                 }
                 #expect(try mount.counters.identified == 0)
-                // When a program unlinks a file, the daemon reads the program's name, to know if a save follows. It does not
-                // read the name for each file.
+                // When a program unlinks a file, the daemon reads the program's name, to know if a save follows. The daemon
+                // does not read the name anew for each file.
                 try Script("rm -r \"$1/one\" \"$1/two\"").run(mount.path)
                 print("rm of \(2 * Self.removed) files: \(try mount.counters.identified) looks")
                 #expect(try mount.counters.identified <= 2 * Self.removed)
@@ -365,6 +365,6 @@ extension MountTests {
 
 extension MountTests.RequesterIdentityTests {
     static var isRoot: Bool { geteuid() == 0 }
-    /// The mount options. As root, the test also starts programs of other users.
+    /// The mount options. Root needs `allow_other`, because the test then also starts programs of other users.
     static var options: String { isRoot ? "allow_other" : "wait=15s" }
 }

@@ -87,7 +87,7 @@ extension MountTests {
                 try eventually(within: .seconds(10), "the package to be held: \(holder.errorText)") {
                     holder.text == "held\n"
                 }
-                // User ids of every size. The largest valid id is one below the largest 32-bit number.
+                // The makers' user ids are of every size. The largest valid id is one below the largest 32-bit number.
                 var makers: [RunningProgram] = []
                 for command in Self.commands {
                     let maker = try Program("setpriv").start(
@@ -105,7 +105,8 @@ extension MountTests {
                 #expect(made.text == Self.made, "\(made.text)")
                 let counters = try mount.counters
                 #expect(counters.bounced >= makers.count)
-                // A retry that caused no question has waited under the kernel's lock, but only for a moment.
+                // A retry can wait while the kernel holds a lock. Such a wait is short, and the status counts it as
+                // `proceeded`.
                 checkForcedSteps(try mount.status(), except: [.proceeded])
             }
         }

@@ -34,7 +34,7 @@ extension MountTests {
         }
 
         /// Plays one round: programs work, hold and wait, and the daemon is killed at a random moment. A new daemon mounts, and
-        /// the files below are compared with the programs' ledgers.
+        /// the files below the mount are compared with the records that the programs wrote.
         private func kill(_ mount: MountedDirectory, after moment: Duration, seed: String) throws
             -> CrashTotals
         {
@@ -122,7 +122,8 @@ extension MountTests {
         )
         func nodeNumbersSurviveTheDaemonsDeath() throws {
             let script = Checkout.path("Tests/Workers/node-numbers")
-            // The new daemon gets these stat calls in reverse order. Numbers in the order of look-ups would now differ.
+            // The new daemon gets these stat calls in reverse order. If node numbers depended on the order of look-ups, they
+            // would now differ.
             let backwards = Script("stat \"$1\"/a/{100..1} >/dev/null; python3 \"$2\" \"$1\"")
             let mount = try MountedDirectory()
             defer { mount.abandon() }

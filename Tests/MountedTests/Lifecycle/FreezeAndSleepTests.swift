@@ -51,7 +51,8 @@ extension MountTests {
                 }
                 print("a program that waits for \(request) was frozen after \(took) (bound 1 s)")
                 try FileContents.write("0", to: group + "/cgroup.freeze")
-                // The writer still has the document open, so its contents are preserved before they are overwritten.
+                // The writer still has the document open, so the document's contents are preserved before the waiting program
+                // overwrites them.
                 #expect(try waiter.answer().hasPrefix("ok"))
                 let status = try mount.status()
                 #expect(status.counters.interrupted == 0)

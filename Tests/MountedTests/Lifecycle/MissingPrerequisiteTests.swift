@@ -123,8 +123,8 @@ extension MountTests {
                 [[ -e $socket ]] || echo "no socket is left"' bash "$1" "$2" "$3"
             """)
 
-        /// A script that fills every file system. It does not hide the contents of /tmp, since the programs may be stored in
-        /// /tmp.
+        /// A script that fills every file system. The script does not hide the contents of /tmp, because the programs under
+        /// test can be there.
         private static let fullEverywhere = Script(
             """
             exec unshare --mount --propagation=private env --unset=XDG_RUNTIME_DIR bash -euc '

@@ -31,7 +31,8 @@ extension MountTests {
             #expect(try FileContents.text(of: mount.path + "/document") == "what was written\n")
         }
 
-        /// With a failed open for reading, an editor would show an empty buffer. So an open for reading never fails.
+        /// If an open for reading failed, an editor would show an empty buffer. So an open for reading goes ahead when its wait
+        /// times out.
         @Test("With policy=fail, a writer whose wait times out gets EBUSY and a reader goes ahead")
         func policyFailReturnsEbusyToWriters() throws {
             try MountedDirectory.with("wait=1s", "hold=60s", "idle=60s", "policy=fail") { mount in

@@ -118,8 +118,8 @@ extension MountTests {
             try Program("fusermount3").run("-u", path)
         }
 
-        /// Waits until a process waits for the lock of a file. Such a line of `/proc/locks` has an arrow: `1: -> FLOCK
-        /// ADVISORY  WRITE 1234 08:01:5678 0 EOF`
+        /// Waits until a process waits for the lock of a file. In `/proc/locks`, the line of a waiting process has an arrow:
+        /// `1: -> FLOCK ADVISORY  WRITE 1234 08:01:5678 0 EOF`
         private static func awaitWaiter(for path: String, _ program: RunningProgram) throws {
             let inode = try Program("stat").run("--dereference", "--format=%i", path).text.dropLast()
             try eventually(within: .seconds(10), "a mount that waits: \(program.errorText)") {

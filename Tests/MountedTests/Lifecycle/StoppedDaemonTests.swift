@@ -141,7 +141,7 @@ extension MountTests {
     }
 }
 
-/// The kernel's table of mounts. To read it causes no request to any mount.
+/// The kernel's table of mounts. Reading this table sends no request to any mount.
 enum MountTableText {
     static func has(_ path: String) throws -> Bool {
         try FileContents.text(of: "/proc/self/mountinfo").split(separator: "\n").contains { line in

@@ -275,7 +275,7 @@ extension MountTests {
             return mount
         }
 
-        /// Programs of which one has a document open, and each other program waits for it with a different kind of request.
+        /// A program that has a document open, and programs that wait for this document, each with a different kind of request.
         private struct WaitingPrograms {
             let holder: ScriptedProcess
             private let waiters: [ScriptedProcess]

@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The kernel's cache of a file always has the file's real contents, whether the kernel or the daemon moves the data.
+    /// The kernel's cache of a file always has the file's real contents, whether the kernel or the daemon reads and writes the
+    /// file's data.
     @Suite struct ContentCacheTests {
         private static let rounds = 50
 

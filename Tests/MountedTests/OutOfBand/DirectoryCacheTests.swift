@@ -88,8 +88,7 @@ extension MountTests {
             }
         }
 
-        /// opendir(3) reads the attributes of the directory. Only from these attributes the kernel notices a change of its
-        /// names.
+        /// The kernel notices changed names only by the attributes of their directory, which opendir(3) reads.
         @Test("readdir without a look-up of the directory before it shows the present names")
         func readdirWithoutALookupShowsPresentNames() throws {
             try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in

@@ -112,8 +112,8 @@ extension MountTests {
                 ])
         }
 
-        /// With passthrough, the kernel writes to the source's files for a program. The kernel's events of these writes name
-        /// this program.
+        /// With passthrough, the kernel writes to the source's files for a program. The kernel's events about these writes
+        /// report this program, and not the daemon, as the writer.
         @Test(
             "None of 1,000 writes, renames and removals through the mount is reported as out of band",
             arguments: Watcher.ofMode)
@@ -156,8 +156,8 @@ extension MountTests {
             guard try run("limit", by: .container) != nil else { return }
         }
 
-        /// Runs a scenario and returns its figures. Returns nil where the scenario cannot run, and throws if the mount does not
-        /// end.
+        /// Runs a scenario and returns the directory with its output files. Returns nil if the scenario cannot run as this
+        /// user.
         private func run(_ scenario: String, by watcher: Watcher) throws -> String? {
             guard geteuid() == 0 else {
                 print("only root can act as others: shown by the run as root")

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Readers see written data at once, by each path of the data and in each data mode.
+    /// Checks that readers see data immediately after it was written, on each data path.
     @Suite struct DataConsistencyTests {
         @Test(
             "After a write has returned, other processes read the written data",

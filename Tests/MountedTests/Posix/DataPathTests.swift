@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// With passthrough the kernel moves the contents of files, and the daemon never gets them.
+    /// With passthrough the kernel itself reads and writes the contents of files, and the daemon never gets the contents.
     @Suite struct DataPathTests {
         @Test(
             "64 MiB of reads and writes reach the daemon without passthrough, and do not reach it with passthrough"
@@ -98,8 +98,8 @@ extension MountTests {
             try LoopFilesystem.with(["wait=500ms,hold=60s,idle=60s"], making: "-I 128") { mount in
                 let document = mount.path + "/document"
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
-                // The write nearly always happens within the second of the former change. In any other case the change is
-                // visible as well.
+                // The next two writes nearly always happen in the same second. The daemon must notice the second write in any
+                // case.
                 try FileContents.write("old contents", to: mount.below + "/document")
                 try holder.must("open", "h", document, "O_RDWR")
                 try holder.must("write", "h", "new")

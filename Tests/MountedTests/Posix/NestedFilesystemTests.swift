@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Other file systems that are mounted in the source appear as parts of one file system. Each part has the limits of its
-    /// own mount.
+    /// Other file systems that are mounted in the source appear as parts of one file system. Each part has the restrictions of
+    /// its own mount, such as nosuid.
     @Suite struct NestedFilesystemTests {
         @Test(
             "Files of nested file systems have unique inode numbers that stay the same in the next mount"
@@ -44,8 +44,8 @@ extension MountTests {
             }
         }
 
-        /// Prints the names of three file systems, the count of their numbers, and the largest number. Before this, it prints
-        /// each name whose number differs from its number in the listing.
+        /// First prints each name for which stat and the listing give different inode numbers. Then prints the number of names
+        /// in three file systems, the number of their inode numbers, and the largest inode number.
         private static let comparing = """
             import ctypes, os, sys
             libc = ctypes.CDLL(None, use_errno=True)

@@ -3,7 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// If the kernel refuses passthrough for a file, the daemon moves its data, and programs notice no difference.
+/// If the kernel refuses passthrough for a file, the daemon itself reads and writes the file's data, and programs notice no
+/// difference.
 extension MountTests {
     @Suite struct PassthroughFallbackTests {
         /// The test run in the daemon's data mode checks this code completely, so here a part is enough.
@@ -16,8 +17,8 @@ extension MountTests {
                 return print("no file is refused: shown by the run with passthrough")
             }
             try Overlay.with { plain in
-                // When the daemon moves the data, the results are the same as in its data mode. Only the long run checks this
-                // again.
+                // The results must be the same as in the test run in the daemon's data mode. Only the long run compares them in
+                // this test.
                 let expected = Lab.isLong ? try PosixTests.answers(in: plain, below: plain) : [:]
                 try Overlay.with { source in
                     let below = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -102,7 +103,7 @@ extension MountTests {
             ).run(try Lab.variable("TRUCE_BINARY"), directory)
             let lines = outcome.text.split(separator: "\n", maxSplits: 1).map(String.init)
             try #require(lines.count == 2, "\(outcome.text)\(outcome.errorText)")
-            // A program that has a file open can use it on, even if no program may open the file again.
+            // A program that has a file open can continue to use the file, even if no program may open the file again.
             #expect(lines[0] == "made before after end")
             // The last line of the output is printed by `truce unmount`.
             let end = try #require(lines[1].lastIndex(of: "}"))

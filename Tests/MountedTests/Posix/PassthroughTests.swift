@@ -3,7 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The data path is chosen for each inode. Data that the kernel moves gives the same results as data that the daemon moves.
+/// The data path is chosen for each inode. Programs get the same results, whether the kernel or the daemon reads and writes the
+/// data.
 ///
 /// `Tests/Workers/posix/together.py` checks in every data mode that programs which have a file open get the same results,
 /// whatever happens to the file.

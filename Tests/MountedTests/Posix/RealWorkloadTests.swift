@@ -32,7 +32,7 @@ extension MountTests {
                 checkForcedSteps(try mount.status())
                 return mount.path
             }
-            // The source directory is complete, so no data existed only in a cache.
+            // After the unmount, the source directory must also be equal to the plain directory, so no data is missing in it.
             #expect(try Self.comparison.attempt(comparison, plain, below).isSuccess)
         }
 

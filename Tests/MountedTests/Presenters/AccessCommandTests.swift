@@ -286,7 +286,7 @@ extension MountTests {
                 try Script("mkdir -p \"$1/site/old\" \"$1/new/deep/er\" && echo x >\"$1/new/deep/er/file\"")
                     .run(mount.path)
                 let presenter = try Self.present(mount.path + "/site")
-                // Because of the claims on files in it, the arbiter knows the new directory under its own name.
+                // The program `cat` makes a claim on a file in `new`, so the arbiter knows this directory under the name `new`.
                 try Script("cd \"$1\" && cat new/deep/er/file && rm -r site && mv new site").run(mount.path)
                 try Script("echo more >>\"$1/site/deep/er/file\"").run(mount.path)
                 try eventually(within: .seconds(10), "the change: \(presenter.text)") {

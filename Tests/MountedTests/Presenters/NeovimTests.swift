@@ -147,7 +147,8 @@ extension MountTests {
         enum Saver: String, CaseIterable, Sendable {
             case sed, vim, emacs, rsync
 
-            /// Replaces the text of the file by `changed` and a line with the saver's name, as the given saver saves.
+            /// Saves the text `changed` and a line with the saver's name to the file, by the steps that are usual for this
+            /// saver.
             func save(_ file: String, elsewhere: String) throws {
                 switch self {
                 case .sed: try Program("sed").run("-i", "-e", "1s/.*/changed/", "-e", "2s/.*/by sed/", file)

@@ -8,13 +8,13 @@ extension MountTests {
     @Suite struct OpenWriterTests {
         /// The guarantee is one second. The bound is longer because of busy machines.
         private static let bound = Duration.seconds(11)
-        /// With these options no writer yields or is suspended. Either would cause messages about its writes, too.
+        /// With these mount options no writer yields or is suspended, because both would also cause messages about the writes.
         private static let patient = "wait=120s,hold=60s,idle=60s"
 
         enum WriteMethod: Sendable { case write, append, size, sync, store }
 
-        /// Each write method, with a file that is opened before or after the presenter registers. If the daemon moves the data,
-        /// the kernel reports a store to a mapping only when it writes the page.
+        /// Each write method, with a file that is opened before or after the presenter registers. Without passthrough, the
+        /// daemon notices a write to a mapping only when the kernel writes the page back.
         private static var cases: [(way: WriteMethod, isOpenBefore: Bool)] {
             let isPassthrough = (try? Lab.dataPath) == .passthrough
             let all = [
@@ -71,7 +71,8 @@ extension MountTests {
                     try PresenterTests.present(mount), try PresenterTests.present(mount, ".")
                 )
                 let writer = try early ?? Self.open(document, way)
-                // After a store to a page, the kernel reports the next store to this page only when it has written the page.
+                // After a write to a mapped page, the daemon notices the next write to this page only after the kernel wrote
+                // the page back.
                 let rounds = way == .store ? 1 : 2
                 for round in 1...rounds {
                     try Self.write(String(repeating: "x", count: round), way, by: writer)
@@ -80,7 +81,7 @@ extension MountTests {
                     try Self.wait(for: "subitemDidChange", round, folder, isExact: way != .size)
                 }
                 try writer.must("close", "w")
-                // The writer ends. A change of another file then causes a later event.
+                // The writer ends. Then a change of another file causes an event that comes after all events about the writer.
                 try ScriptedProcess().must("put", mount.path + "/other.md", "other")
                 try Self.wait(for: "subitemDidAppear", 1, folder)
                 #expect(Self.count("didChange", presenter) == rounds)

@@ -8,7 +8,7 @@ extension MountTests {
         let program: RunningProgram
         private let log: String
 
-        /// Starts the presenter. If `text` is given, the presenter has unsaved text each time.
+        /// Starts the presenter. If `text` is given, the presenter has unsaved text each time it is asked to save.
         init(_ path: String, writing text: String? = nil) throws {
             log = try Lab.freshDirectory("saves") + "/log"
             try FileContents.write("", to: log)

@@ -15,7 +15,8 @@ extension MountTests {
             case emacs = "Emacs"
             case swift = "Swift"
 
-            /// The name under which the daemon lists the client: the last name of its process.
+            /// The name under which the daemon lists the client. It is the name of the program that runs in the end, not of its
+            /// launcher.
             var program: String {
                 switch self {
                 case .python: "python3"
@@ -154,8 +155,8 @@ extension MountTests {
             return code.replacing("~/notes", with: mount)
         }
 
-        /// Checks in the journal that another presenter of the file relinquished for the client's access. The presenter was not
-        /// asked to save, since the access was `withoutChanges`.
+        /// Checks in the journal that another presenter of the file was asked to relinquish for the client's access. The
+        /// presenter was not asked to save, because the access has the option `withoutChanges`.
         private func checkAccess(
             of language: Language, asking other: Int32, since before: UInt64, in mount: MountedDirectory
         ) throws {

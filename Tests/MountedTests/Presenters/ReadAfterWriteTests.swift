@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A program writes a file and reads it again at once, while a presenter presents it.
+    /// Checks programs that write a file and immediately read it back, while a presenter presents the file.
     @Suite struct ReadAfterWriteTests {
         /// The presenter's action after a change of the file: see `Tests/Workers/reading-back`.
         enum Kind: String, CaseIterable, Sendable { case blind, prompt, slow, late }
@@ -111,8 +111,8 @@ extension MountTests {
             }
         }
 
-        /// Counts the questions to save after a presenter had let a writer in and before it reacquired. A merge is not counted:
-        /// its question to save follows directly on its question to relinquish, and its writes come later.
+        /// Counts the questions to save that come between a presenter's consent to a writer and its reacquire. A question to
+        /// save directly after the question to relinquish is not counted, because a merge asks both before it writes.
         private static func savesUntold(_ text: String) -> Int {
             let lines = text.replacing("relinquishToWriter\nsave\n", with: "relinquishToWriter\n")
             var hasLetIn = false

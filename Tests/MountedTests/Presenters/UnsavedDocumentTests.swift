@@ -64,7 +64,7 @@ extension MountTests {
 
         static let saved = "one\ntwo\n"
 
-        /// Makes a directory for each use, with a repository and a makefile.
+        /// Makes a directory for each case of `DocumentUse`, with a repository and a makefile.
         private static func prepare(_ directory: String) throws {
             let script = Script(
                 """
@@ -215,11 +215,11 @@ extension MountTests {
             }
         }
 
-        /// Uses of the document that do not read by path any attribute that a save changes.
+        /// Ways to use the document without reading, by its path, an attribute that a save changes.
         enum Other: String, CaseIterable, Sendable {
             case access, handle, empty, list, mode, filesystem
 
-            /// The Python code of the use, which finds `doc` in the current directory.
+            /// The Python code that uses the document in this way. The document is the file `doc` in the current directory.
             var code: String {
                 switch self {
                 case .access: "os.access('doc', os.R_OK)"
@@ -311,7 +311,7 @@ extension MountTests {
                 try read.run(mount.path)
                 try Self.tell(presenter, "type doc second-one", "typed")
                 #expect(try Self.size(of: doc) == "5\n")
-                // This program ran before without an open. In this run its stat does not make the presenter save again.
+                // In its former run this program opened no document, so its stat does not make the presenter save in this run.
                 try read.run(mount.path)
                 #expect(try Self.size(of: doc) == "10\n")
                 try Self.tell(presenter, "type doc third-and-longest", "typed")

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A store to a shared mapping makes no system call. If the daemon moves the data, it does not get the changed pages before
-    /// the kernel writes them.
+    /// A program writes to a shared mapping without a system call. Without passthrough, the daemon gets the changed pages only
+    /// when the kernel writes them back.
     @Suite struct MappedWriterTests {
         private static let bounds = "wait=120s,hold=1s,idle=300ms"
         private static let margin = Duration.seconds(10)
@@ -108,7 +108,7 @@ extension MountTests {
             arguments: Place.all)
         func aMappingKeepsItsClaimAfterItsDescriptorIsClosed(place: Place) throws {
             try Self.withMapping(place, storing: Self.storingClosed) { mount, document in
-                // The stored contents exist only in the kernel's cache.
+                // The contents that were written to the mapping exist only in the kernel's cache.
                 #expect(try Program("cat").run(document).text == "stored by the mapping")
                 let (_, took) = try timed { try Script("echo new >\"$1\"").run(document) }
                 print("a writer went over a mapping without a descriptor after \(took) (bound 1 s)")
@@ -152,14 +152,14 @@ extension MountTests {
             sys.stdin.read()
             """
 
-        /// The file system of the file.
+        /// The kind of file system that contains the mapped file.
         enum Place: String, Sendable {
             case lab, memory
 
             static var all: [Place] { access("/dev/shm", W_OK) == 0 ? [.lab, .memory] : [.lab] }
         }
 
-        /// Lets a program store to a mapping of a file that it has open. Then the body uses the file.
+        /// Starts a program that opens a file and writes to a mapping of it. Then runs the body, which uses the file.
         private static func withMapping(
             _ place: Place, storing: String = storing,
             _ body: (MountedDirectory, _ document: String) throws -> Void,

@@ -54,7 +54,7 @@ extension MountTests {
             "A truncation by path that goes ahead after its wait timed out preserves the holder's contents",
             arguments: ["0", "7"])
         func aPathTruncationAfterATimeoutPreservesTheHoldersContents(length: String) throws {
-            // The truncated contents are preserved as well, since the holder continues to write.
+            // The truncated contents are also preserved, because the holder continues to write.
             let left = String(Self.old.prefix(Int(length) ?? 0))
             let (kept, cause) = left.isEmpty ? ([Self.old], "claim") : ([Self.old, left], "suspended-writer")
             try Self.keeps(kept, as: cause, Self.impatient, forced: [.proceeded]) { stage in

@@ -11,7 +11,8 @@ extension MountTests {
             try Self.stage("wait=60s,hold=10s,idle=1s") { stage in
                 try stage.reader.tell("read", stage.document)
                 try stage.mount.waitUntilParked(stage.reader.pid)
-                // The reader `last` arrives later than the writer, and its wait has the same limit.
+                // The reader `last` arrives after the writer. Both waits have the limit `wait`, and the writer still waits when
+                // `last` has read.
                 let last = try ScriptedProcess()
                 #expect(try last.must("read", stage.another) == "old")
                 #expect(!stage.writer.isDone)
@@ -62,8 +63,8 @@ extension MountTests {
             }
         }
 
-        /// Makes the stage: the file system is frozen, so no contents can be preserved, and the writer waits for their
-        /// preservation.
+        /// Freezes the file system, so that no contents can be preserved. The writer then waits until the holder's contents are
+        /// preserved.
         private static func stage(
             _ bounds: String, whileFrozen: (Stage) throws -> Void, after: (Stage) throws -> Void
         ) throws {

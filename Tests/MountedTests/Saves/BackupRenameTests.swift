@@ -40,8 +40,8 @@ extension MountTests {
             if filling == .link { try saver.must("unlink", made) }
         }
 
-        /// The longest time in milliseconds for which a name may be missing in a save. A name that is missing longer may count
-        /// as deleted, so the test saves once more.
+        /// The longest time in milliseconds for which a name may be missing in a save. A name that is missing for a longer time
+        /// can count as deleted. The test then repeats the save.
         private static let longest = 150
         private static let saves = 3
 
@@ -138,7 +138,7 @@ extension MountTests {
             throw TestFailure("a program that saves was never run in time")
         }
 
-        /// Starts a presenter. If `isWriting` is true, it writes to its file after the file was moved.
+        /// Starts a presenter. If `isWriting` is true, the presenter writes to its file after the file was moved.
         private static func present(_ mount: MountedDirectory, isWriting: Bool) throws -> RunningProgram {
             guard isWriting else { return try PresenterTests.present(mount) }
             let presenter = try TruceCommand.start(

@@ -65,7 +65,7 @@ extension MountTests {
             }
         }
 
-        /// Waits so long that the next change of the file gets a later time.
+        /// Waits until the clock is later than the file's last change, so that the next change of the file gets a later time.
         private static func settle(_ path: String) throws {
             try eventually(within: .seconds(10), "the last change of \(path) to be past") {
                 var status = stat()
@@ -79,8 +79,8 @@ extension MountTests {
             }
         }
 
-        /// Closes a file, and ends the daemon. When the daemon has ended, it has done all work for the close. Then mounts
-        /// again.
+        /// Closes a file and ends the daemon, which first does all work for the close. Then mounts the directory with a new
+        /// daemon.
         private static func close(_ actor: ScriptedProcess, in mount: MountedDirectory) throws {
             try actor.must("close", "h")
             try mount.unmount()

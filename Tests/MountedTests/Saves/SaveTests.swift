@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// If a name is missing in the middle of a save, other programs wait for it.
+    /// If a name is missing in the middle of a save, other programs wait for the name.
     @Suite struct SaveTests {
         static let lookups = 1_000_000
 
@@ -22,7 +22,8 @@ extension MountTests {
                 try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
                     presenter.text.contains("presenting")
                 }
-                // The scheduler decides how often a watcher meets a save. With the fastest savers this happens hardly ever.
+                // The scheduler decides how often a watcher looks up the name in the middle of a save. With the fastest savers
+                // this hardly ever happens.
                 let figures = try watch(saver, in: mount.path, lookups: Self.lookups) {
                     let counters = try mount.status().counters
                     return counters.waited + counters.bounced > 0
@@ -49,7 +50,7 @@ extension MountTests {
             }
         }
 
-        /// Runs the saver until the document was looked up this many times and `isEnough` is true, but at least once.
+        /// Runs the saver at least once, and until the document was looked up `lookups` times and `isEnough` returns true.
         private func watch(
             _ saver: Saver, in directory: String, lookups: Int, until isEnough: () throws -> Bool = { true }
         ) throws -> Figures {
@@ -82,7 +83,7 @@ extension MountTests {
         let took: Duration
         let watchers: [Worker]
 
-        /// The number of look-ups. An open looks up the name as well as a stat.
+        /// The number of look-ups of the name, by calls of stat and of open.
         var lookups: Int { watchers[0].rounds + watchers[1].rounds }
         var missing: Int { watchers[0][.missing] + watchers[1][.missing] }
         var stale: Int { watchers[0][.stale] + watchers[1][.stale] }

@@ -4,8 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// If a program makes a helper file and removes it within a save, presenters of the folder get no event of it, whatever its
-    /// name.
+    /// If a save makes and removes a helper file, presenters of the folder get no event about this file, whatever its name is.
     @Suite struct TransientFileTests {
         /// How a program saves `notes.md`, as commands for `Tests/Workers/actor`.
         enum SaveMethod: String, CaseIterable, Sendable {
@@ -68,8 +67,8 @@ extension MountTests {
 
         static let backups = ["notes.md.bak", "notes.md.orig", "Copy of notes.md"]
         private static let names = ["stA1b2C3", ".notes.md20274", "notes.md_original"]
-        /// The longest time of a save in milliseconds. A helper file that lives longer may cause an event, so the test then
-        /// saves once more.
+        /// The longest time of a save in milliseconds. A helper file that exists for a longer time can cause an event. The test
+        /// then repeats the save.
         private static let longest = 150
 
         private static func prepare(_ directory: String) throws {
@@ -262,7 +261,7 @@ extension MountTests {
             }
         }
 
-        /// The events do not contain the directory's new path, because a presenter of the folder could not know it.
+        /// The events do not contain the directory's new path, because this path is outside the presenter's folder.
         @Test("Events in a directory that is moved out of the folder have the directory's old path")
         func eventsKeepTheOldPathOfALeavingDirectory() throws {
             let prepare = { (source: String) in

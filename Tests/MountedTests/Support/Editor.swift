@@ -5,7 +5,7 @@ import TestSupport
 
 /// A headless Neovim with the plug-in. The test controls it over its own socket, as a second Neovim would.
 ///
-/// No option of this Neovim saves by itself: it has no 'autowrite', no timer and no swap file.
+/// This Neovim never saves by itself: it has no 'autowrite', no timer and no swap file.
 struct Editor {
     let program: RunningProgram
     private let socket: String

@@ -83,7 +83,7 @@ final class ScriptedProcess: Sendable {
 }
 
 extension MountedDirectory {
-    /// Waits until the daemon has parked a request of the process.
+    /// Waits until a request of the process waits in the daemon.
     func waitUntilParked(_ pid: pid_t, within bound: Duration = .seconds(10)) throws {
         try eventually(within: bound, "process \(pid) to wait in \(path)") {
             try status().waiting.contains { $0.actor.pid == pid }

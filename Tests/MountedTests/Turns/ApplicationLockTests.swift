@@ -3,10 +3,11 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Checks programs that coordinate themselves: they lock a file (rule X6: a lock replaces turns), or they only append to it.
+/// Checks programs that need no turns: programs that lock a file (rule X6: a lock replaces turns), and programs that only
+/// append to a file.
 extension MountTests {
     @Suite struct ApplicationLockTests {
-        /// Options with which no claim ends because of time. If a program waits where it should not, the test fails.
+        /// Mount options with very long limits of time. A program that waits wrongly then waits so long that the test fails.
         static let patient = "wait=60s,hold=60s,idle=60s"
         static let soon = Duration.seconds(10)
 
@@ -85,7 +86,7 @@ extension MountTests {
                 // `three` is another process with the same program name, and only reads.
                 #expect(try three.must("read", data, within: Self.soon) == "two3456789")
                 try one.must("close", "h")
-                // The daemon has noticed before that these programs lock the file, so none of them waits.
+                // The daemon has already noticed that these programs lock the file, so none of the three programs waits.
                 for actor in [one, two, three] {
                     try actor.must("open", "h", data, "O_RDWR", within: Self.soon)
                 }
@@ -95,8 +96,8 @@ extension MountTests {
                 }
                 let status = try mount.status()
                 #expect(status.counters.kept == 0)
-                // The first open by `two` waited, and so did the reader `three`. The daemon then knew that their programs lock
-                // the file.
+                // Only two opens waited: the first open by `two`, and the open by `three`. After these waits, the daemon had
+                // noticed the locks.
                 #expect(status.counters.waited == 2)
                 checkForcedSteps(status)
             }

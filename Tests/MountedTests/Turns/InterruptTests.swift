@@ -3,8 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Design 4, "Interrupts": a program that waits for the daemon can be killed at any moment. No signal that does not end the
-/// program ends the wait.
+/// Design 4, "Interrupts": a program that waits for the daemon can be killed at any moment. A signal that does not end the
+/// program does not end the wait.
 extension MountTests {
     @Suite struct InterruptTests {
         static let signals = [SIGINT, SIGTERM, SIGKILL]
@@ -75,7 +75,7 @@ extension MountTests {
             #expect(try mount.counters.interrupted == 0)
         }
 
-        /// Makes a mount in which a program holds a document and another program waits for it, for up to a minute.
+        /// Makes a mount in which a program holds a document and another program waits for the document, for up to a minute.
         static func withWaiter(
             _ request: Request, catching signal: String? = nil,
             _ body: (_ mount: MountedDirectory, _ holder: ScriptedProcess, _ waiter: ScriptedProcess) throws
@@ -123,7 +123,7 @@ struct Watch {
         var took = Duration.zero
         /// How many samples showed the program in each process state.
         var states: [String: Int] = [:]
-        /// The processes that were in state D after the program had ended.
+        /// The processes that were in state D (uninterruptible sleep) after the program had ended.
         var stuckAfterwards: [String] = []
 
         func report(_ what: String) {
@@ -134,7 +134,8 @@ struct Watch {
         }
     }
 
-    /// Sends a signal and watches the program: for `span` if it should survive, else until it has ended, at most 10 s.
+    /// Sends a signal to the program and watches the program: for the time `span`, or without `span` until the program has
+    /// ended, at most 10 s.
     func send(_ signal: Int32, for span: Duration? = nil) throws -> SignalResponse {
         let clock = ContinuousClock()
         let began = clock.now

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Very many threads wait for one file. Checks that no other program waits because of them.
+    /// Checks that very many threads which wait for one file delay no other program.
     @Suite struct ManyWaitersTests {
         /// The output of the worker, with times in milliseconds.
         private struct Outcome: Decodable {
@@ -18,11 +18,11 @@ extension MountTests {
             var taken: Int?
         }
 
-        /// The longest time of a request in milliseconds: 100 ms, and a margin of 10 s for a busy machine. `Scripts/crowd`
-        /// checks the 100 ms.
+        /// The longest allowed time of a request in milliseconds: 100 ms, and a margin of 10 s for a busy machine.
+        /// `Scripts/crowd` checks the time without the margin.
         private static let most = 10_100.0
 
-        /// The mount option for root, because then the waiting threads run as another user.
+        /// The mount option `allow_other` if the test runs as root, because the waiting threads then belong to another user.
         private static let others = geteuid() == 0 ? "allow_other," : ""
 
         private static func openMany(_ path: String, threads: Int = 100, _ way: String...) throws -> Outcome {
@@ -41,7 +41,7 @@ extension MountTests {
             guard try Lab.dataPath == .passthrough else {
                 return print("shown where the kernel moves the data")
             }
-            // The writer holds the file for longer than a wait may last.
+            // The writer holds the file for longer than the limit `wait`, so every wait times out.
             try MountedDirectory.with(Self.others + "wait=1s,hold=60s,idle=60s") { mount in
                 let outcome = try Self.openMany(mount.path)
                 #expect(outcome.crowded < outcome.quiet + Self.most)
@@ -83,7 +83,8 @@ extension MountTests {
 
         @Test("An open beyond a user's 1,024 waiting opens goes ahead, with a line in the log")
         func opensBeyondAUsersShareProceed() throws {
-            // The user that mounted may have more waiting opens than other users.
+            // The user that mounted may have more waiting opens than other users, so the waiting threads must belong to another
+            // user.
             guard geteuid() == 0, try Lab.dataPath == .passthrough else {
                 return print("shown as root, where the kernel moves the data")
             }

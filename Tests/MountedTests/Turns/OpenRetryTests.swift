@@ -5,16 +5,16 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Checks the result of an open when its document is replaced, moved or deleted while it waits. After the grant, the kernel
-    /// looks up the name again, and the program gets the file that then has the name.
+    /// Checks the result of an open when its document is replaced, moved or deleted while the open waits. After the grant, the
+    /// kernel looks up the name again, and the program gets the file that then has the name.
     @Suite struct OpenRetryTests {
         struct Case: CustomTestStringConvertible {
             /// The steps of another program while the open waits.
             let change: [String]
             let request: [String]
             let answer: String
-            /// The expected contents under the document's name afterwards. `foundAway` has the contents under the name to which
-            /// the document was moved.
+            /// The expected contents under the document's name after the open. `foundAway` has the contents under the name to
+            /// which the document was moved.
             var found: String?
             var foundAway: String?
             var testDescription: String { "\(change[0]), then \(request[0])" }
@@ -72,8 +72,8 @@ extension MountTests {
             }
         }
 
-        /// The kernel retries a request only once. If the file that the retry finds was replaced too, its writer may still
-        /// write. The open then waits for this writer.
+        /// The kernel retries a request only once. The file that the retry finds may be a new file that another program still
+        /// writes. The open then waits for this writer.
         @Test(
             "An open whose file is replaced twice during its wait waits for the new file's writer, and versions stay",
             arguments: ["O_WRONLY|O_TRUNC", "O_RDWR"])
@@ -167,7 +167,7 @@ extension MountTests {
             try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
             try writer.tell("open", "w", document, "O_WRONLY|O_APPEND")
             try mount.waitUntilParked(writer.pid)
-            // The writer writes at once, because no program waits for a writer that has written nothing.
+            // The writer writes immediately after its open, because no program waits for a writer that has written nothing.
             try writer.tell("write", "w", ", and more")
             try waiter.tell("open", "t", document, flags)
             try mount.waitUntilParked(waiter.pid)
@@ -192,8 +192,8 @@ extension MountTests {
             return true
         }
 
-        /// Opens a file by a link in `/proc`, which leads to the file without a name. The open comes after the file was
-        /// replaced.
+        /// Opens a file after the file was replaced. The path of the open is a link in `/proc`, which still leads to the
+        /// replaced file.
         @Test(
             "With presenters, an open that comes after its file was replaced is retried once, and opens the old file"
         )

@@ -7,7 +7,8 @@ extension MountTests {
     /// Claims of unmodified programs yield or are suspended, so that an open file delays other programs only for a limited
     /// time.
     @Suite struct SuspensionTests {
-        /// The margin for a busy machine. `wait` is far longer, so a wait within the margin did not end because of `wait`.
+        /// The margin for a busy machine. The limit `wait` is far longer than the margin, so a wait that ends within the margin
+        /// did not time out.
         static let margin = Duration.seconds(10)
         static let bounds = "wait=120s,hold=1s,idle=300ms"
         static let hold = Duration.seconds(1)
@@ -123,11 +124,11 @@ extension MountTests {
                 // In the contention with the writer, the command has used up `hold`.
                 Self.report("a slow command suspended before", "a reader", read, .zero)
                 #expect(read < Self.margin)
-                // The slow command continues to write at its old offset, which is near the end of the figures.
+                // The slow command continues to write at its old offset, over the text "final figures".
                 try eventually(within: .seconds(10), "the slow command to write over the others' work") {
                     try FileContents.text(of: mount.below + "/file").hasPrefix("progress")
                 }
-                // The contents that were left are preserved at the next access at the latest.
+                // The overwritten contents are preserved at the latest when another program opens the file.
                 _ = try Self.read(file)
                 let kept = try Self.kept(file)
                 let status = try mount.status()
@@ -176,7 +177,8 @@ extension MountTests {
                 // After the suspension, no program waits for the writer.
                 _ = try Self.read(file)
                 let times = 40
-                // For a writer, the store keeps the first version and the last three versions.
+                // The store retains only the first version and the last three versions, so the test reads the versions after
+                // each truncation.
                 var texts: [String: String] = [:]
                 for _ in 0..<times {
                     try Script(": >\"$1\"").run(file)
@@ -269,7 +271,7 @@ extension MountTests.SuspensionTests {
         }
     }
 
-    /// The contents of all versions of a file, which the command restores.
+    /// The contents of all versions of a file. The command `truce kept` restores each version to a new file.
     private static func kept(_ file: String) throws -> [String] {
         let place = try Lab.freshDirectory("restored")
         let list = try TruceCommand.run("kept", file).text

@@ -18,7 +18,7 @@ extension MountTests {
             }
         }
 
-        /// Rule Y6: a program that waits for another program does not wait again for each of its handles.
+        /// Rule Y6: a program waits at most `hold` for a holder, however many handles the holder opens one after the other.
         @Test("A program that opens a file again before it closes it delays a writer no longer than `hold`")
         func overlappingOpensDelayAWriterByHoldOnly() throws {
             try MountedDirectory.with("hold=1s,wait=60s") { mount in
@@ -62,7 +62,8 @@ extension MountTests {
                         [place + "/notes.md", place + "/notes.md~"], [place + "/app.log", place + "/logged"],
                     ]
                 }
-                // The daemon gets no events of changes in the source, so it learns such a name only by a look-up.
+                // The daemon gets no events of changes in the source. It learns of a name that was made in the source only by a
+                // look-up.
                 for pair in names(way != "link") { try other.must("link", pair[0], pair[1]) }
                 try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
                 try holder.must("open", "l", log, "O_WRONLY|O_APPEND")
@@ -132,8 +133,8 @@ extension MountTests {
         case renameOver = "rename-over"
         case unlinkCreate = "unlink-create"
 
-        /// A waiting writer may find that its file was removed. The kernel looks up the name once more. If this next file was
-        /// removed too, the writer gets ESTALE.
+        /// True if a file can be removed twice while a writer waits. The kernel looks up the name only once more, so the writer
+        /// can get ESTALE.
         var mayBeReplacedTwice: Bool { self == .unlinkCreate }
     }
 
@@ -173,7 +174,7 @@ extension MountTests {
             try FileContents.write("", to: file)
         }
 
-        /// Runs until each writer has made its rounds. The reader also needs this number of complete reads that began while
+        /// Runs until each writer has made `rounds` rounds, and the reader has made `rounds` complete reads that began while
         /// both writers ran.
         func play(rounds: Int) throws -> Figures {
             let board = try CounterTable()

@@ -74,7 +74,8 @@ extension MountTests {
                 try other.must("size", "o", "0")
                 try other.must("write", "o", "by the other")
                 try other.must("close", "o")
-                // The claim of `other` ends when its contents have been copied. Only then can this program read.
+                // The claim of `other` ends only after the contents that `other` wrote have been copied. The new program then
+                // reads.
                 #expect(try ScriptedProcess().must("read", document) == "by the other")
                 if cuts { try holder.must("size", "h", "0") }
                 try holder.must("write", "h", "by the holder")
