@@ -26,22 +26,22 @@ struct AttributionTests {
     }
 
     @Test("the journal names the program of a thread that existed at the step")
-    func aThreadThatExistedAtTheStepIsNamed() throws {
+    func theJournalNamesAThreadThatExistedAtTheStep() throws {
         let actor = try #require(try Self.actor(of: Subject(at: Engine.now)))
         #expect(actor.pid == getpid())
         #expect(actor.program == ProcessInspection.program(ofThread: getpid()))
     }
 
     @Test("the journal names no program if the thread's number was given to a later thread")
-    func aLaterThreadWithTheNumberIsNotNamed() throws {
-        // The machine started at this time, and this process did not exist yet. So the number belonged to an earlier process.
+    func theJournalDoesNotNameALaterThreadWithTheSameNumber() throws {
+        // At this time the machine started, and this process did not exist yet.
         let actor = try #require(try Self.actor(of: Subject(at: Instant(nanoseconds: 0))))
         #expect(actor.pid == getpid())
         #expect(actor.program.isEmpty)
     }
 
     @Test("the journal uses a recorded program name, even if another process now has the number")
-    func aRecordedProgramNameIsUsed() throws {
+    func theJournalUsesARecordedProgramName() throws {
         let noted = (process: Int32(4711), program: Array("vim".utf8))
         let actor = try #require(
             try Self.actor(of: Subject(at: Instant(nanoseconds: 0), noted: noted)))

@@ -45,8 +45,8 @@ struct DelayLedgerTests {
     @Test(
         "all guests together may delay a user four times as long as a single guest"
     )
-    func allGuestsTogetherMayDelayFourTimesAsLong() {
-        // Each of eight guests uses half of its own allowance. Together they use up the allowance of all guests.
+    func allGuestsTogetherMayDelayFourTimesAsLongAsOneGuest() {
+        // Each guest has its own user number, and uses half of its allowance.
         for number in 0..<8 as Range<UInt64> {
             let other = DelayLedger.Account(of: UInt32(100 + number), delaying: 1)
             #expect(!ledger.isSpent(other, at: start + .seconds(30 * number)))

@@ -11,7 +11,7 @@ struct LoadGaugeTests {
     }
 
     @Test("With one more runnable thread than processors, the processors count as oversubscribed")
-    func moreThreadsThanProcessorsIsOversubscribed() throws {
+    func moreThreadsThanProcessorsCountAsOversubscription() throws {
         let gauge = try #require(LoadGauge())
         let work = Work()
         defer { work.isOver.store(true, ordering: .relaxed) }

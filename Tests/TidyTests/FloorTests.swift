@@ -2,8 +2,8 @@
 import Testing
 
 @Suite struct FloorTests {
-    @Test("No service of the file system server names a service of a higher floor")
-    func noServiceNamesAHigherFloor() {
+    @Test("No service of the file system server uses a service of a higher floor")
+    func noServiceUsesAServiceOfAHigherFloor() {
         #expect(Repository.files.flatMap(FloorLaws.findings) == [])
     }
 
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(
-        "The check finds a planted name of a higher floor",
+        "The check finds a planted use of a service of a higher floor",
         arguments: [
             ("FileTree/Node.swift", "let watch: SourceWatch"),
             ("Data/DataPlane.swift", "init(_ closer: HandleCloser) {}"),
@@ -28,14 +28,14 @@ import Testing
             ("Operations/Open/Open.swift", "unowned let root: CoordinatedFilesystem"),
             ("Elsewhere/A.swift", "let a = 1"),
         ])
-    func aPlantedUpwardCallIsFound(place: String, code: String) {
+    func aPlantedUseOfAHigherFloorIsFound(place: String, code: String) {
         let lawful = "// SourceWatch\nlet a = Outcome.Open\nlet b = \"Mount\"\n"
         let file = TextFile(path: FloorLaws.root + "/" + place, text: lawful + code)
         #expect(FloorLaws.findings(in: file).count == 1)
     }
 
-    @Test("A service may name services of its own floor and of lower floors")
-    func namesOfLowerFloorsAreAllowed() {
+    @Test("A service may use services of its own floor and of lower floors")
+    func servicesOfLowerFloorsMayBeUsed() {
         let text = "let tree: FileTree\nlet identity: DocumentIdentity\n"
         let file = TextFile(path: FloorLaws.root + "/Documents/SaveLifecycle.swift", text: text)
         #expect(FloorLaws.findings(in: file) == [])

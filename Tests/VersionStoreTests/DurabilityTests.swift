@@ -65,7 +65,7 @@ struct DurabilityTests {
     }
 
     @Test("a copy's contents, name and log line are on the disk when it is preserved")
-    func aCopysContentsNameAndLineAreSynced() throws {
+    func aCopysContentsNameAndLogLineAreSynced() throws {
         let id = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         try check(id)
         disk.forget()
@@ -79,7 +79,7 @@ struct DurabilityTests {
     }
 
     @Test("a link's name and log line are on the disk when it is preserved")
-    func aLinksNameAndLineAreSynced() throws {
+    func aLinksNameAndLogLineAreSynced() throws {
         try check(
             try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim),
             isLinked: true)

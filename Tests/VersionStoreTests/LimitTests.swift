@@ -215,8 +215,8 @@ struct LimitTests {
         #expect(try ids(store) == Array(kept[2...]) + more + [last])
     }
 
-    @Test("if the share of the disk is less than the limit, the share is the limit")
-    func theLimitIsAlsoAShareOfTheDisk() throws {
+    @Test("if the allowed share of the disk is less than the limit in bytes, the share is the limit")
+    func aShareOfTheDiskBelowTheLimitReplacesTheLimit() throws {
         let store = try store(Self.limits { $0.share = 0 })
         #expect(throws: StoreError.overLimit(0)) { try keep(0, in: store) }
         #expect(try sandbox.kept() == [])

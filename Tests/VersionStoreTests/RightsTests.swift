@@ -55,8 +55,8 @@ struct RightsTests {
         #expect(rights(0o670, list).mayRead(Credentials(user: 13, groups: [23])))
     }
 
-    @Test("the entry of a named user in an access list comes before the entries of its groups")
-    func aNamedUsersEntryComesBeforeGroups() {
+    @Test("the entry of a named user in an access list decides before the entries of the user's groups")
+    func aNamedUsersEntryDecidesBeforeGroupEntries() {
         let list = list([(1, 6, 255), (2, 0, 11), (4, 4, 255), (0x10, 7, 255), (0x20, 4, 255)])
         #expect(!rights(0o640, list).mayRead(member))
     }

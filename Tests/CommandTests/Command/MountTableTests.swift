@@ -19,7 +19,7 @@ struct MountTableTests {
     static let docs = Array("/srv/my docs\\x\ny".utf8)
 
     @Test("each field of a mountinfo line is parsed, with any number of optional fields before the dash")
-    func eachFieldOfALineIsParsed() throws {
+    func eachFieldOfAMountinfoLineIsParsed() throws {
         #expect(table.entries.map(\.id) == [22, 36, 40, 41, 42])
         let second = try #require(table.entry(id: 36))
         #expect(second.parent == 22)

@@ -13,7 +13,7 @@ import Testing
 @Suite(.serialized)
 struct ControlServerTests {
     @Test("after initialize, a client gets the status and reads a version's bytes")
-    func aClientReadsStatusAndAVersion() throws {
+    func aClientGetsTheStatusAndReadsAVersion() throws {
         try withServer { server in
             let client = try server.connect()
             try client.initialize()

@@ -86,7 +86,7 @@ struct EventSubscriptionTests {
     }
 
     @Test("a client that missed more events than the daemon remembers gets a gap when it subscribes again")
-    func aReturningSubscriberGetsAGapAboveTheLimit() throws {
+    func aSubscriberThatMissedTooManyEventsGetsAGap() throws {
         try withServer { server in
             let world = FeedFixture(server)
             let keeper = try AwareProgram(server)

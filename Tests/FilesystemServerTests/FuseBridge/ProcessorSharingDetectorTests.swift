@@ -51,7 +51,7 @@ struct ProcessorSharingDetectorTests {
 
     @Test(
         "If no client follows the thread for a while, the time to the next change of processor becomes short")
-    mutating func theDelayResetsIfClientsDoNotFollow() {
+    mutating func theTimeToTheNextMoveBecomesShortIfNoClientFollows() {
         var now = Self.millisecond
         for wait: UInt64 in [1, 2, 4] {
             #expect(found(9, at: now).last == true)

@@ -21,7 +21,7 @@ struct RequestPaceTests {
     }
 
     @Test("A late request restarts the count of quick requests")
-    func aLateRequestRestartsTheCount() {
+    func aLateRequestRestartsTheCountOfQuickRequests() {
         let row: [UInt64] = Array(repeating: 30_000, count: 7) + [100_001]
         #expect(told(row + row + row) == [])
         #expect(told(row + Array(repeating: 30_000, count: 8)) == [16])

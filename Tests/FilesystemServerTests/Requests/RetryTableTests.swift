@@ -68,7 +68,7 @@ struct RetryTableTests {
     }
 
     @Test("Neither the thread's look-up in another directory nor another thread's look-up is the retry")
-    func lookupsElsewhereAreNotTheRetry() {
+    func lookupsInOtherDirectoriesOrThreadsAreNotTheRetry() {
         _ = retries.completeWait(beginRetry(), by: thread)
         #expect(look(in: NodeID(8)) == .traversal)
         #expect(look(by: 101) == .first)

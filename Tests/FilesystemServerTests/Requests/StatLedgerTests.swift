@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test("with waits of any length, stat calls of a process wait for at most 1 s in any 2 s")
-    func statWaitsOfAnyLengthStayBelowOneSecond() {
+    func statWaitsOfAnyLengthLastAtMostOneOfAnyTwoSeconds() {
         for length: UInt64 in [1, 7, 90, 1000] {
             var waits = StatWaits()
             var waiting = [Bool](repeating: false, count: 20_000)

@@ -18,7 +18,9 @@ struct FalsePositiveTests {
         #expect(stage.told == ["vacated report.txt", "gone report.txt"])
     }
 
-    @Test("a file that another program creates under the name of a pending save is a change, not the save")
+    @Test(
+        "if another program creates a file under the name of a pending save, the file counts as a change and not as the save"
+    )
     func anotherProgramsNewFileIsNoSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", vim)

@@ -105,7 +105,7 @@ struct HelperFileNameTests {
     }
 
     @Test("the number of documents to which one helper file may belong is limited")
-    func theDocumentsOfAHelperFileAreLimited() {
+    func oneHelperFileBelongsToALimitedNumberOfDocuments() {
         let name = bytes(String(repeating: "a.tmp", count: 40))
         let perPattern = SaveLimits.candidateDocuments
         #expect(HelperFileName.documents(for: name).count <= 3 * perPattern)

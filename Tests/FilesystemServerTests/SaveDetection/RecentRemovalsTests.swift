@@ -23,7 +23,7 @@ struct RecentRemovalsTests {
         recentRemovals.areMany(by: thread, from: SaveTrace.folder, at: moment ?? now)
     }
 
-    @Test("Four documents that a thread removes in a row from a directory exceed the limit")
+    @Test("The fourth document that a thread removes in a row from a directory exceeds the limit")
     func theFourthRemovedDocumentExceedsTheLimit() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)
@@ -34,7 +34,9 @@ struct RecentRemovalsTests {
         #expect(!areMany(recentRemovals, at: now + .seconds(3)))
     }
 
-    @Test("A new file under a removed name restarts the count; a new file under another name does not")
+    @Test(
+        "A new file under a removed name restarts the count of removals; a new file under another name does not"
+    )
     func aFileUnderARemovedNameRestartsTheCount() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)
@@ -47,14 +49,14 @@ struct RecentRemovalsTests {
         #expect(!areMany(recentRemovals))
     }
 
-    @Test("Removed helper files are not counted")
+    @Test("Removals of helper files do not count as removed documents")
     func removedHelperFilesAreNotCounted() {
         var recentRemovals = RecentRemovals()
         take("a", ".a.swp", ".b.swp", ".c.swp", ".d.swp", in: &recentRemovals)
         #expect(!areMany(recentRemovals))
     }
 
-    @Test("A removal in another directory restarts the count")
+    @Test("A removal in another directory restarts the count of removals")
     func aRemovalInAnotherDirectoryRestartsTheCount() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)

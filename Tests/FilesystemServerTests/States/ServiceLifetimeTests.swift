@@ -26,8 +26,9 @@ struct ServiceLifetimeTests {
         saves.publishProgress(in: .root)
     }
 
-    @Test("the descriptor budget releases its former function for finding owners when it gets a new one")
-    func aNewOwnerFunctionReleasesTheFormer() {
+    @Test(
+        "when the descriptor budget gets a new function for finding owners, it releases the former function")
+    func aNewFunctionForFindingOwnersReleasesTheFormer() {
         let budget = DescriptorBudget(limit: 1, handles: nil)
         weak var released: Service?
         do {

@@ -90,7 +90,7 @@ extension MountTests {
         }
 
         @Test("mount.fuse3's option drop_privileges is refused at once, with the reason")
-        func dropPrivilegesIsRefused() throws {
+        func theOptionDropPrivilegesIsRefused() throws {
             guard Self.isRoot, try Lab.dataPath == .passthrough else {
                 return print("root has privileges to drop: shown by the run as root with passthrough")
             }

@@ -9,7 +9,7 @@ extension MountTests {
     @Suite struct ContentCacheTests {
         private static let rounds = 50
 
-        @Test("Repeated reads of a file come from the kernel's cache until the file changes, in whatever way")
+        @Test("Repeated reads of a file come from the kernel's cache until the file changes in any way")
         func aReadIsCachedUntilTheFileChanges() throws {
             try MountedDirectory.with(prepare: { try Script("seq 5000 >\"$1\"/file").run($0) }) { mount in
                 let read = try mount.status().counters.read

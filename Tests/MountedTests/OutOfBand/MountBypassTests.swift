@@ -7,7 +7,7 @@ extension MountTests {
     /// Checks `truce doctor`, which lists programs that use a mounted directory without the mount.
     @Suite struct MountBypassTests {
         @Test("`doctor` names exactly the programs that bypass a mount by an open descriptor")
-        func doctorNamesOpenDescriptors() throws {
+        func doctorReportsProgramsWithAnOpenDescriptor() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
             try Script("mkdir \"$1/folder\"; echo one >\"$1/document\"").run(mount.path)
@@ -61,7 +61,7 @@ extension MountTests {
         }
 
         @Test("`doctor` names a program that mapped a file before the mount and has no descriptor of it")
-        func doctorNamesOldMappings() throws {
+        func doctorReportsProgramsThatMappedAFileBeforeTheMount() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
             let board = try CounterTable()
@@ -150,7 +150,7 @@ extension MountTests {
         }
 
         @Test("`doctor` names a program that moved to another mount namespace with a file open")
-        func doctorNamesProcessesInOtherMountNamespaces() throws {
+        func doctorReportsProcessesInOtherMountNamespaces() throws {
             guard geteuid() == 0 else { return print("only root has namespaces: shown by the run as root") }
             let mount = try MountedDirectory([])
             defer { mount.abandon() }

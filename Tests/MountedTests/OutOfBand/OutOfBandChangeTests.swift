@@ -37,7 +37,7 @@ extension MountTests {
         @Test(
             "A presenter gets moves, deletions and returns of its document when directories are moved below the mount",
             arguments: Watcher.ofMode)
-        func documentsFollowTheirDirectoriesOutOfBand(by watcher: Watcher) throws {
+        func presentersFollowDirectoriesThatMoveOutOfBand(by watcher: Watcher) throws {
             guard let lab = try run("directories", by: watcher) else { return }
             let document = try notices(in: lab + "/deep.told")
             #expect(
@@ -52,7 +52,7 @@ extension MountTests {
         @Test(
             "A document is followed into directories that were never looked up, but not to its other hard links",
             arguments: Watcher.ofMode)
-        func documentsFollowIntoUnvisitedDirectories(by watcher: Watcher) throws {
+        func aDocumentIsFollowedIntoUnvisitedDirectories(by watcher: Watcher) throws {
             guard let lab = try run("unseen", by: watcher) else { return }
             let (move, change) = ("didMove forMoving uncoordinated", "didChange updating uncoordinated")
             let deletion = "didChange forDeleting uncoordinated"
@@ -88,7 +88,7 @@ extension MountTests {
         @Test(
             "Two documents whose files are exchanged below the mount stay two documents, each under its name",
             arguments: Watcher.ofMode)
-        func exchangedDocumentsStayTwo(by watcher: Watcher) throws {
+        func exchangedDocumentsStayTwoDocuments(by watcher: Watcher) throws {
             guard let lab = try run("exchange", by: watcher) else { return }
             for name in ["document", "second"] {
                 let told = try notices(in: lab + "/\(name).told")

@@ -7,7 +7,7 @@ extension MountTests {
     /// Checks sources on file systems that other machines or processes also change, and that report the result of a write late.
     @Suite struct RemoteFilesystemTests {
         @Test("An error that the file system below reports only at close reaches close(2)")
-        func errorsReportedOnlyAtCloseReachClose() throws {
+        func errorsThatAreReportedAtCloseReachTheProgram() throws {
             guard geteuid() == 0 else { return print("only root can mount: shown by the run as root") }
             try Self.over("below") { directory in
                 let server = try Program("python3").start(

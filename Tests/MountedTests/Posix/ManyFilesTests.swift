@@ -12,7 +12,7 @@ extension MountTests {
         private static var isRoot: Bool { geteuid() == 0 }
 
         @Test("The daemon frees its memory when the kernel forgets many files")
-        func memoryReturnsWhenFilesAreForgotten() throws {
+        func theDaemonFreesMemoryWhenFilesAreForgotten() throws {
             guard try Lab.dataPath == .daemon else { return print("shown where the daemon moves the data") }
             let count = try Lab.number("TRUCE_FILES", default: 200_000)
             let filesystem = try count > 1_000_000 ? LoopFilesystem(inodes: count + count / 50) : nil

@@ -10,7 +10,7 @@ extension MountTests {
         @Test(
             "Programs that race for names get the same errors as in a plain directory",
             arguments: [false, true])
-        func racingProgramsGetPlainErrnos(isMounted: Bool) throws {
+        func racingProgramsGetTheErrorsOfAPlainDirectory(isMounted: Bool) throws {
             guard isMounted else { return try Self.race(in: try Lab.freshDirectory("race")) }
             try MountedDirectory.with { mount in
                 try Self.race(in: mount.path)

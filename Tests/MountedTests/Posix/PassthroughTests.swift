@@ -160,7 +160,7 @@ extension MountTests {
         }
 
         @Test("The disk blocks of a deleted open file are freed when it is closed")
-        func deletedFilesBlocksReturnOnClose() throws {
+        func theBlocksOfADeletedFileAreFreedWhenItIsClosed() throws {
             guard Self.isRoot else { return print("only root mounts a tmpfs: shown by the run as root") }
             var place = ""
             defer { Self.unmountBelow(place) }

@@ -14,7 +14,7 @@ extension MountTests {
             """)
 
         @Test("git, tar, rsync, cp, sqlite3, vim and make leave the same files as in a plain directory")
-        func realProgramsLeaveTheSameTree() throws {
+        func realProgramsLeaveTheSameFilesAsInAPlainDirectory() throws {
             let plain = try Lab.freshDirectory("plain")
             let work = Script("mkdir \"$2/work\"; exec \"$1\" \"$2/work\"")
             let script = Checkout.path("Scripts/demo/real-work")

@@ -28,7 +28,7 @@ extension MountTests {
         @Test(
             "A program that reads the file twice during its save makes the presenter save once",
             arguments: Method.allCases, [true, false])
-        func readingTwiceWhileSavingAsksOnce(method: Method, hasUnsaved: Bool) throws {
+        func aProgramThatReadsTwiceDuringItsSaveCausesOneSave(method: Method, hasUnsaved: Bool) throws {
             // 60 s is long enough for any machine. The default of `ask-again` is 2 s.
             try MountedDirectory.with("ask-again=60s", prepare: PresenterTests.writeNotes) { mount in
                 let (notes, temporary) = (mount.path + "/notes.md", mount.path + "/notes.md.tmp")

@@ -124,7 +124,7 @@ extension MountTests {
         }
 
         @Test("`truce present` finishes its save after SIGTERM, and a second SIGTERM cuts the save off")
-        func presentFinishesItsSaveBeforeEnding() throws {
+        func trucePresentFinishesItsSaveBeforeItEnds() throws {
             try whileSaving { mount, presenter, reader, stage in
                 presenter.send(SIGTERM)
                 try Script("echo >\"$1/go\"").run(stage)

@@ -205,7 +205,7 @@ extension MountTests {
         @Test(
             "Two presenters that read the file after each change do not wait for each other",
             arguments: ["--on-relinquish", "--on-save"])
-        func twoRereadingPresentersDoNotWait(option: String) throws {
+        func twoRereadingPresentersDoNotWaitForEachOther(option: String) throws {
             try MountedDirectory.with("relinquish=60s", "wait=60s", prepare: PresenterTests.writeNotes) {
                 mount in
                 let notes = mount.path + "/notes.md"

@@ -384,7 +384,7 @@ extension MountTests {
         @Test(
             "`truce present --unsaved` saves its file for programs that call stat, and `ps` shows the unsaved text"
         )
-        func presentUnsavedSavesForStat() throws {
+        func trucePresentUnsavedSavesForStat() throws {
             let stage = try Lab.freshDirectory("stage")
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {
                 mount in

@@ -7,7 +7,7 @@ import Testing
 extension MountTests {
     @Suite struct ConcurrentWriterTests {
         @Test("The contents that a writer leaves beside a suspended writer are preserved")
-        func workBesideASuspendedWriterIsPreserved() throws {
+        func contentsWrittenBesideASuspendedWriterArePreserved() throws {
             let left = "left by another"
             try PreservationTests.keeps(
                 [PreservationTests.old, left], as: "suspended-writer", PreservationTests.yielding,
@@ -22,7 +22,7 @@ extension MountTests {
         }
 
         @Test("The contents that a writer leaves after it preempted another writer are preserved")
-        func workOverAnUnsuspendedWriterIsPreserved() throws {
+        func contentsWrittenOverAPreemptedWriterArePreserved() throws {
             let left = "left by another"
             try PreservationTests.keeps(
                 [PreservationTests.old, left], as: "suspended-writer", PreservationTests.impatient,

@@ -183,7 +183,9 @@ extension MountTests {
             #expect(told.sorted() == expected.sorted(), "\(told)")
         }
 
-        @Test("A deletion by an ordinary program asks the folder's presenter and is reported")
+        @Test(
+            "The folder's presenter is asked about a deletion by an ordinary program, and the deletion is reported"
+        )
         func aDeletionByAnOrdinaryProgramIsAskedAndReported() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (folder, program) = (try PresenterTests.present(mount, "."), try ScriptedProcess())

@@ -104,9 +104,9 @@ extension MountTests {
         }
 
         @Test(
-            "Another program waits `idle` for a document that an editor has locked, and lost contents are preserved"
+            "Another program waits `idle` for a document that an editor has locked, and overwritten contents are preserved"
         )
-        func aLockedDocumentIsProtectedForIdle() throws {
+        func anotherProgramWaitsForIdleForALockedDocument() throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=1s", prepare: Self.write("old")) { mount in
                 let data = mount.path + "/data"
                 let (editor, other) = (try Self.holder(mount, "O_RDWR", "posix"), try ScriptedProcess())

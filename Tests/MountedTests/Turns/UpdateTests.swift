@@ -35,7 +35,7 @@ extension MountTests {
         @Test(
             "A program that has a file open and changes nothing delays other writers by `idle` once, and no version is made"
         )
-        func anIdleUpdaterDelaysWritersOnce() throws {
+        func anIdleHolderWithoutChangesDelaysWritersOnce() throws {
             try Self.withDocument("wait=120s,hold=60s,idle=1s") { mount, document in
                 let holder = try ScriptedProcess()
                 try holder.must("open", "h", document, "O_RDWR")
@@ -108,7 +108,7 @@ extension MountTests {
         }
 
         @Test("A reader at the end of the file delays writers once, and not at each line")
-        func aTailReaderDelaysWritersOnce() throws {
+        func aReaderAtTheEndOfAFileDelaysWritersOnce() throws {
             try Self.withDocument(Self.patient) { mount, document in
                 let tail = try Program("tail").start("-n", "+1", "-s", "0.1", "-f", document)
                 try eventually(within: .seconds(10), "the first text from tail") { tail.text == "old" }
@@ -132,7 +132,7 @@ extension MountTests {
         }
 
         @Test("Programs that read, pause and write by one handle lose no update")
-        func readModifyWriteLosesNothing() throws {
+        func readModifyWriteLosesNoUpdate() throws {
             let (programs, files, rounds, seed) = (4, 3, 12, UInt32.random(in: 0..<1_000_000))
             print("seed \(seed)")
             let prepare = { (source: String) in
