@@ -20,7 +20,7 @@ enum ProtocolNames {
         "errorCodes": ProtocolFailure.Code.allCases.map { "\($0.rawValue)" },
     ]
 
-    /// The limits that the schema states, by definition and keyword.
+    /// The limits that the schema contains. The key is the definition and the keyword of the limit in the schema.
     static let bounds: [String: Decimal] = [
         "path.maxLength": Decimal(ProtocolLimits.pathBytes),
         "purpose.minLength": 1,

@@ -84,7 +84,7 @@ struct OptionTests {
         (["ro,rw", "noexec,exec,nodev,dev,nosuid,suid"], MountOptions()),
         (["wait=1,wait=2"], options { $0.bounds.wait = .seconds(2) }),
         ([",,wait=2,"], options { $0.bounds.wait = .seconds(2) }),
-        // Options that mount(8) passes are accepted.
+        // Options that mount(8) passes to its helper are accepted and change nothing.
         (["rw,dev,suid,exec,relatime,noatime,defaults,_netdev,nofail,noauto,user,users"], MountOptions()),
         (["x-systemd.automount,x-gvfs-show,comment=a=b"], MountOptions()),
         (["rw,silent,loud,async,nomand,nolazytime,user=ada,owner,group"], MountOptions()),

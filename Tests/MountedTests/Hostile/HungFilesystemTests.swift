@@ -44,7 +44,8 @@ extension MountTests {
                             looked += 1
                             return true
                         }
-                        // The test, the client and the daemon run three threads, and the machine has at least two processors.
+                        // The test, the client and the daemon have three running threads, and the machine has at least two
+                        // processors.
                         guard try Self.running() > processors + 1 else { return false }
                         crowded += 1
                         return crowded % 50 == 0

@@ -7,8 +7,8 @@ extension MountTests {
     /// Checks which programs Truce treats differently, because of a user's rules for program names or because of a low
     /// priority.
     @Suite struct ProgramRuleTests {
-        /// Makes a user's directory of configuration files, with one configuration file of Truce. Returns the environment for
-        /// it.
+        /// Makes a user's directory of configuration files, with one configuration file of Truce. Returns environment variables
+        /// that make Truce use this directory.
         private static func configuration(_ text: String) throws -> [String: String] {
             let path = try Lab.freshDirectory("configuration")
             try Program("mkdir").run(path + "/truce")
@@ -16,7 +16,7 @@ extension MountTests {
             return ["XDG_CONFIG_HOME": path]
         }
 
-        /// Copies of a program under other names.
+        /// Copies of one program that have other file names.
         private struct Copies {
             let directory: String
 

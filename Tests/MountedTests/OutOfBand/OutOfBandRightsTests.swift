@@ -88,7 +88,7 @@ extension MountTests {
 
         private static func mayRead(_ path: String) throws -> Bool { try opening(path).isSuccess }
 
-        /// True if the file exists and may not be read.
+        /// True if the file exists and opening it to read is refused.
         private static func isRefused(_ path: String) throws -> Bool {
             try opening(path).errorText.contains("Permission denied")
         }

@@ -44,8 +44,8 @@ extension MountTests {
             }
         }
 
-        /// First prints each name for which stat and the listing give different inode numbers. Then prints the number of names
-        /// in three file systems, the number of their inode numbers, and the largest inode number.
+        /// First prints each name for which stat and the listing give different inode numbers. Then prints the number of files
+        /// in three file systems, the number of different inode numbers, and the largest inode number.
         private static let comparing = """
             import ctypes, os, sys
             libc = ctypes.CDLL(None, use_errno=True)

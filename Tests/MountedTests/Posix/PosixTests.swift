@@ -21,8 +21,8 @@ extension MountTests {
             }
         }
 
-        /// The prefix of a line for a check that cannot run on this machine. `Scripts/conformance`, as root, prepares more of
-        /// these checks.
+        /// The prefix of a line for a check that cannot run on this machine. If root runs `Scripts/conformance`, more of these
+        /// checks can run.
         private static let notAsked = "not asked: "
 
         static func compare(
@@ -40,7 +40,8 @@ extension MountTests {
             #expect(found.count == expected.count)
         }
 
-        /// The results that differ on every mount, because of libfuse 3.14 or the kernel's FUSE on this data path.
+        /// The results that differ from a plain directory on every mount, because of libfuse 3.14 or the kernel's FUSE on this
+        /// data path.
         static func limits(for mode: Lab.DataPath) throws -> Set<String> {
             let text = try FileContents.text(of: Checkout.path("Tests/Workers/posix/limits"))
             let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }

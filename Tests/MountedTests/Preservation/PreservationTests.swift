@@ -13,7 +13,7 @@ extension MountTests {
         static let old = "written by the holder"
         /// Options with which no holder yields, and each waiter waits only for a short time.
         static let impatient = "wait=500ms,hold=60s,idle=60s"
-        /// Options with which holders yield soon, and waiters have time to wait for them.
+        /// Options with which holders yield soon, and waiting programs do not time out before that.
         static let yielding = "wait=20s,hold=1s,idle=200ms"
 
         struct Stage {

@@ -77,7 +77,7 @@ extension MountTests {
         }
     }
 
-    /// The counts of the watchers: results of look-ups and listings during saves.
+    /// The numbers that the watchers count while a program saves: how often each result of a look-up or listing occurred.
     struct Figures: CustomStringConvertible {
         let runs: Int
         let took: Duration

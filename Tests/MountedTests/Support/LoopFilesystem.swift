@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import TestSupport
 
-/// A separate ext4 file system, for tests with very many files or with features of ext4. The file system is removed with the
-/// object.
+/// A separate ext4 file system, for tests with very many files or with features of ext4. The file system is removed when this
+/// object is deinitialized.
 final class LoopFilesystem: Sendable {
     let path: String
     private let image: String

@@ -121,7 +121,7 @@ extension MountTests {
                 Self.report("a slow command", "a writer", written, Self.hold)
                 #expect(written < Self.hold + Self.margin)
                 let read = try Self.read(file)
-                // In the contention with the writer, the command has used up `hold`.
+                // The command used up its time `hold` while the writer waited, so the reader does not wait.
                 Self.report("a slow command suspended before", "a reader", read, .zero)
                 #expect(read < Self.margin)
                 // The slow command continues to write at its old offset, over the text "final figures".
@@ -154,7 +154,7 @@ extension MountTests {
                 Self.report("slow command > file", "a reader", read, Self.hold)
                 #expect(read < Self.hold + Self.margin)
                 let written = try Self.write("replaced", to: file)
-                // In the contention with the reader, the command has used up `hold`.
+                // The command used up its time `hold` while the reader waited, so the writer does not wait.
                 Self.report("slow command > file suspended before", "a writer", written, .zero)
                 #expect(written < Self.margin)
                 let kept = try Self.kept(file)
