@@ -259,7 +259,7 @@ struct JumpingClockTests {
     }
 
     @Test("a version that was preserved before the clock was first set has its true age")
-    func aVersionFromBeforeTheClockWasSetHasItsAge() throws {
+    func aVersionFromBeforeTheClockWasSetHasItsTrueAge() throws {
         var kept: [VersionID] = []
         small.clock.pass(hours: -Self.years / 7)
         do {

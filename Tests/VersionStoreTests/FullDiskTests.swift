@@ -72,7 +72,7 @@ struct FullDiskTests {
     }
 
     @Test("a store with a file that lacks its log line opens, even without room for the line")
-    func aStoreOpensWithoutRoomForAMissingLine() async throws {
+    func aStoreOpensWithoutRoomForAMissingLogLine() async throws {
         let sandbox = try prepared()
         #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/store/kept/00000000000a0000") == 0)
         let path = sandbox.path

@@ -215,7 +215,9 @@ struct StoredVersionTests {
         #expect(try store.entry(id).time == nanoseconds)
     }
 
-    @Test("if threads preserve at once, each version has a unique ID and a complete log line")
+    @Test(
+        "if several threads preserve contents at the same time, each version has a unique ID and a complete log line"
+    )
     func concurrentVersionsHaveUniqueIDs() async throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store(clock: { 1_000_000_000_000_000_000 })

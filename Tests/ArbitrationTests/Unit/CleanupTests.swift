@@ -45,9 +45,9 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule P12: for a silent presenter, the arbiter remembers at most 4096 files as already preserved. If any other file is
-    /// written, its contents are preserved once more.
-    @Test func theMarkedFilesOfASilentPresenterAreLimited() {
+    /// Rule P12: the arbiter marks at most 4096 files as preserved for a silent presenter. A write of any further file
+    /// preserves its contents again.
+    @Test func theRecordedFilesOfASilentPresenterAreLimited() {
         let most = 4096 as UInt64
         var bounds = Bounds()
         (bounds.relinquish, bounds.excused) = (.milliseconds(1), .seconds(3600))

@@ -10,7 +10,7 @@ import func TestSupport.eventually
 /// Protocol.md, `access/begin` with all its options, and `access/prepare`, tested on a real socket.
 @Suite(.serialized)
 struct AccessOptionTests {
-    @Test("a read with the option `withoutChanges` does not make presenters save first")
+    @Test("a read with the option `withoutChanges` does not make presenters save")
     func aReadWithTheOptionWithoutChangesCausesNoSave() throws {
         try withServer { server in
             let editor = try AwareProgram(server)

@@ -14,7 +14,7 @@ import func TestSupport.eventually
 struct PresenterServerTests {
     /// If `again` is true, the reader's connection has already had an access. A path in `far` is looked up on another thread.
     @Test(
-        "a reader is granted after the presenter relinquished and saved, and at its end the presenter may reacquire",
+        "a reader is granted after the presenter relinquished and saved; after the read the presenter may reacquire",
         arguments: [("a/notes", false), ("a/notes", true), ("far/notes", true)])
     func aReaderMakesThePresenterRelinquishAndSave(path: String, again: Bool) throws {
         try withServer { server in
@@ -176,7 +176,7 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("a document has unsaved changes while its presenter reports so, can save, and is connected")
+    @Test("a document counts as unsaved while a connected presenter that can save reports unsaved changes")
     func aPresenterReportsUnsavedChanges() throws {
         try withServer { server in
             let editor = try AwareProgram(server)

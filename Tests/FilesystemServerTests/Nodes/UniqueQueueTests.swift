@@ -20,7 +20,7 @@ import Testing
         #expect(queue.count == 6)
     }
 
-    @Test("An element that was taken can be added again, at the end")
+    @Test("An element that was taken from the queue can be added anew, at the end of the queue")
     func aTakenElementIsAddedAtTheEnd() {
         var queue = UniqueQueue<Int>()
         for number in 0..<3 { queue.push(number) }

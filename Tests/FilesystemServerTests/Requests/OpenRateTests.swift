@@ -23,7 +23,7 @@ import Testing
         #expect(found == isQuick)
     }
 
-    @Test("The documents of each program are counted separately, for 64 programs at once")
+    @Test("The documents of each program are counted separately, for up to 64 programs")
     func eachProgramsDocumentsAreCountedSeparately() {
         var pace = OpenRate()
         let few = (0..<400).contains { pace.note(Int32($0 % 2), at: moment(UInt64($0))) }

@@ -40,7 +40,9 @@ struct RetryTableTests {
         #expect(!retries.takeRetryMark(thread, at: now))
     }
 
-    @Test("After a GETATTR the look-up is the retry, and the thread must not be sent a second retry")
+    @Test(
+        "After a GETATTR the look-up is the retry, and the thread must not be answered with ESTALE a second time"
+    )
     func theLookupAfterAGetattrIsTheRetry() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
@@ -89,8 +91,8 @@ struct RetryTableTests {
         #expect(retries[thread]?.mayHoldLock == false)
     }
 
-    @Test("A retry that arrives late counts once, and its thread must not be sent a second retry")
-    func aLateRetryIsAnsweredOnce() {
+    @Test("A retry that arrives late is recorded once, and its thread must not be answered with ESTALE again")
+    func aLateRetryIsRecordedOnce() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.completeWait(serial, by: thread)

@@ -55,7 +55,9 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .seconds(11))
     }
 
-    @Test("a pending save with no evidence but the step itself ends after 250 ms; other pending saves stay")
+    @Test(
+        "a pending save with the step itself as its only evidence ends after 250 ms; other pending saves stay"
+    )
     func aPendingSaveWithoutEvidenceEndsAfter250Ms() {
         var table = PendingSaveTable()
         open(pendingSave("b"), in: &table)
@@ -67,7 +69,7 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .milliseconds(2_200))
     }
 
-    @Test("without evidence but the step itself, only the same program or its child completes the save")
+    @Test("if the step itself is the only evidence, only the same program or its child completes the save")
     func aPendingSaveWithoutEvidenceNeedsItsProgram() {
         let child = SaveTrace.program(201, parent: 200, session: 60)
         let sibling = SaveTrace.program(202, parent: 60, session: 60)
@@ -81,7 +83,8 @@ struct PendingSaveTableTests {
     }
 
     @Test(
-        "without evidence but the step itself, a directory or link under the name does not complete the save")
+        "if the step itself is the only evidence, a directory or link under the name does not complete the save"
+    )
     func aPendingSaveWithoutEvidenceNeedsAFile() {
         for evidence in [PendingSave.Evidence.removal, .move, .backupName] {
             var table = PendingSaveTable()

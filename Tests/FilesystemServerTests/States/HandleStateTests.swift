@@ -22,7 +22,7 @@ struct HandleStateTests {
         #expect(handle.giveUpLateClaim() == nil)
     }
 
-    @Test("a bystander's handle is a bystander's again after it gave up a late claim")
+    @Test("a bystander's handle returns to the state of a bystander after it gave up a late claim")
     func aBystanderGetsItsStateBackAfterALateClaim() {
         var handle = HandleCoordination.uncoordinated
         #expect(handle.becomeBystander() == true)
@@ -77,8 +77,8 @@ struct HandleStateTests {
         #expect(writing.baseline?.stamp == stamp(2))
     }
 
-    @Test("closes wait for the close that preserves contents, and are retried after it")
-    func closesWaitForThePreservingClose() {
+    @Test("while one close preserves a file's contents, other closes wait, and they are retried afterwards")
+    func laterClosesWaitForTheCloseThatPreservesContents() {
         var closes = ClosePreservation()
         let isAgain = Atomic(false)
         let isFirst = closes.begin {}
@@ -93,7 +93,7 @@ struct HandleStateTests {
         #expect(isNext)
     }
 
-    @Test("contents are preserved at three closes at most, and only if they changed")
+    @Test("at most three closes of a handle preserve contents, and only contents that have changed")
     func threeClosesWithNewContentsArePreserved() {
         let time = { FileStatus.Time(seconds: $0, nanoseconds: 0) }
         let stamp = { Stamp(size: 1, modified: time($0), changed: time($0)) }

@@ -13,7 +13,7 @@ struct NodeDataUseTests {
         if case .backing(let own) = route { own.rawValue == id.rawValue } else { false }
     }
 
-    @Test("all handles of a node use the data path of the first, until the last handle is closed")
+    @Test("all handles of a node use the data path of the first handle, until the last handle is closed")
     func allHandlesUseTheFirstHandlesDataPath() {
         var use = NodeDataUse()
         #expect(use.enterInUse(mapping: false) == nil)
@@ -37,7 +37,9 @@ struct NodeDataUseTests {
         #expect(use.leave(mapping: true) == true)
     }
 
-    @Test("if two backing files are opened for a node at the same time, the second is reported as unneeded")
+    @Test(
+        "if two backing files are opened for a node at the same time, the second file is reported as unneeded"
+    )
     func oneOfTwoBackingFilesIsClosed() {
         var use = NodeDataUse()
         _ = use.offer(first, ownerChanges: 0)

@@ -129,7 +129,7 @@ extension MountTests {
         @Test(
             "After the kernel lost events of 10,000 changes, the daemon checks all files again",
             arguments: Watcher.ofMode)
-        func anEventOverflowRechecksEverything(by watcher: Watcher) throws {
+        func afterLostEventsTheDaemonChecksAllFiles(by watcher: Watcher) throws {
             guard let lab = try run("burst", by: watcher) else { return }
             for name in ["document", "missing"] {
                 #expect(try notices(in: lab + "/\(name).told") == ["didChange updating uncoordinated"])

@@ -85,7 +85,7 @@ extension MountTests {
             }
         }
 
-        @Test("An open by a kernel file handle makes the presenter save first")
+        @Test("An open by a kernel file handle makes the presenter save before the program gets the file")
         func anOpenByAKernelFileHandleAsksThePresenter() throws {
             try Self.withTree { mount in
                 let handle = try Self.handle(mount, "a/b/file")

@@ -420,7 +420,7 @@ extension MountTests {
         }
 
         @Test(
-            "A failed save command of a presenter fails accesses over the socket, and no program without Truce"
+            "If a presenter's save command fails, accesses over the socket fail, and programs without the socket succeed"
         )
         func aFailedHookFailsOnlyAwareAccesses() throws {
             try MountedDirectory.with("ask-again=0") { mount in

@@ -231,7 +231,7 @@ extension MountTests {
 
         private func elsewhereName(_ mount: MountedDirectory) -> String { mount.path + "/other" }
 
-        @Test("less with the file open in its middle does not keep Neovim's buffer read-only")
+        @Test("`less` that shows the middle of a file does not keep Neovim's buffer of the file read-only")
         func aPagerDoesNotKeepNeovimReadOnly() throws {
             let long = (1...5_000).map { "line \($0)\n" }.joined()
             try MountedDirectory.with(prepare: { try FileContents.write(long, to: $0 + "/notes.md") }) {

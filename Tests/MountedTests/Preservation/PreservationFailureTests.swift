@@ -59,7 +59,8 @@ extension MountTests {
 
         // fusermount3 needs a user with a name. User 65534 has a name on every system.
         @Test(
-            "A version is listed and readable only if its stored and the document's present rights allow it")
+            "A version is listed and readable only if both its stored rights and the document's present rights allow it"
+        )
         func versionsNeedStoredAndCurrentRights() throws {
             guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
             let directory = try Lab.freshDirectory("rights")

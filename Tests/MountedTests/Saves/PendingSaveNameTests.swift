@@ -59,7 +59,7 @@ extension MountTests {
         }
 
         @Test(
-            "During a pending save a reader waits for the document, and link(2) from its name gets ENOENT at once"
+            "During a pending save a reader waits for the document, and link(2) of the missing name gets ENOENT at once"
         )
         func readersWaitForThePendingSave() throws {
             let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }

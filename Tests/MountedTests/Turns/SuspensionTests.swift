@@ -15,7 +15,7 @@ extension MountTests {
         static let idle = Duration.milliseconds(300)
         static let standing = Duration.milliseconds(250)
 
-        @Test("A writer waits at most 250 ms for tail -f at the end of its file")
+        @Test("A writer waits at most 250 ms for `tail -f` that has reached the end of the file")
         func tailDelaysAWriterBriefly() throws {
             try Self.withFile { mount, file in
                 let tail = try Program("tail").start("-n", "+1", "-f", file)
@@ -35,7 +35,7 @@ extension MountTests {
             }
         }
 
-        @Test("A writer waits at most 250 ms for less that shows the first page of a long file")
+        @Test("A writer waits at most 250 ms for `less` that shows the first page of a long file")
         func aPagerDelaysAWriterBriefly() throws {
             try Self.withFile { mount, file in
                 try Script("for ((i = 0; i < 100000; i++)); do echo \"line $i of a long file\"; done >\"$1\"")
