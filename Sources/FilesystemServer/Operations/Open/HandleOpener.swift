@@ -60,8 +60,12 @@ final class HandleOpener: Sendable {
     /// for that.
     ///
     /// - Parameters:
+    ///   - handle: The handle that is about to be opened.
     ///   - newFile: The file, if the same request has just made it. A new file is not truncated.
     ///   - isPresented: Whether a presenter is told of the handle's writes.
+    ///   - reply: The reply to the request.
+    /// - Returns: How the kernel transfers the file's data.
+    /// - Throws: The error of a system call on the file in the source. The file is unchanged then.
     @inline(__always)
     func begin(
         _ handle: Handle, _ newFile: NewFile? = nil, isPresented: Bool, for reply: borrowing Reply

@@ -73,8 +73,11 @@ final class Open: Sendable {
     /// Makes the claim of an open. Opens the file if the claim is granted without a wait.
     ///
     /// - Parameters:
+    ///   - node: The file.
+    ///   - flags: The flags of open(2).
     ///   - isRetry: Whether the kernel has already used its only retry.
     ///   - fileClaims: How often this open has made a new claim for its file after a wait.
+    ///   - reply: The reply to the request.
     func begin(_ node: Node, flags: Int32, isRetry: Bool, fileClaims: Int = 0, reply: consuming Reply) {
         switch claims.claim(node, flags: flags, isRetry: isRetry, by: reply.caller) {
         case .admitted(let handle, let grant): finish(handle, grant, reply: reply)

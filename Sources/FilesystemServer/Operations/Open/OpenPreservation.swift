@@ -46,7 +46,10 @@ final class OpenPreservation: Sendable {
     /// Returns the work that must be done next before the file is opened. If no work is left, adds the handle to the
     /// writers of the store's hard links.
     ///
-    /// - Parameter grant: The grant of the handle's claim; nil if the contents were preserved, or if there is no claim.
+    /// - Parameters:
+    ///   - handle: The handle that is about to be opened.
+    ///   - grant: The grant of the handle's claim; nil if the contents were preserved, or if there is no claim.
+    /// - Returns: The next work.
     @inline(__always)
     func prepare(_ handle: Handle, _ grant: Grant?) -> Work {
         let isChange = handle.mayWrite || handle.truncates
