@@ -55,7 +55,7 @@ package struct SimulationRun: Sendable {
     private var checkers: [any Checker] = [
         GrantChecker(), WaitChecker(), QueueChecker(), ContentionChecker(), DeadlockChecker(),
         QuestionChecker(),
-        ConsentChecker(), AccessSessionChecker(), NoticeChecker(), NameViewChecker(),
+        ConsentChecker(), AccessSessionChecker(), NameViewChecker(),
     ]
 
     package init(bounds: Bounds, isVerbose: Bool = false, injectFault: FaultInjection? = nil) {

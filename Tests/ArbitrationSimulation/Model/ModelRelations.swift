@@ -161,18 +161,8 @@ extension WorldModel {
         return false
     }
 
-    /// P6: the presenters that the party works for and that have not answered a question. Such a presenter treats a change by
-    /// the party as its own change.
-    func owedPresenters(of party: Party, answering: QuestionID?) -> Set<PresenterID> {
-        var found: Set<PresenterID> = []
-        for question in questions.values where isOnItsBehalf(party, answering: answering, question) {
-            found.insert(question.presenter)
-        }
-        return found
-    }
-
-    /// P6: whether the party works for the asked presenter. If the party has a purpose, its claim must also have been made to
-    /// answer this question.
+    /// P6: whether the party works for the asked presenter. A party with a purpose must have made the claim to give that
+    /// answer.
     func isOnItsBehalf(_ party: Party, answering: QuestionID?, _ question: Question) -> Bool {
         guard let presenterModel = presenterModels[question.presenter], party.works(for: presenterModel.party)
         else {

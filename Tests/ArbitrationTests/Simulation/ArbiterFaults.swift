@@ -24,9 +24,6 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
     static let all = ofNotices + ofPresenters + ofWaiting + ofGrants
 
     private static let ofNotices = [
-        ArbiterFault("no presenter gets didChange", "NoticeChecker", "is let in before it is told") {
-            if case .tell(let notice) = $0, notice.kind == .didChange { [] } else { [$0] }
-        },
         ArbiterFault("no presenter gets notices of subitems", "NameViewChecker", "does not know that") {
             if case .tell(let notice) = $0, notice.subitem != nil { [] } else { [$0] }
         },
@@ -60,20 +57,6 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
             return [
                 effect,
                 .tell(Notice(told.kind, of: other, to: told.presenter, in: told.accessSession, told.cause)),
-            ]
-        },
-        ArbiterFault("no presenter gets didMove", "NoticeChecker", "is let in before it is told: moved") {
-            if case .tell(let notice) = $0, notice.kind == .didMove { [] } else { [$0] }
-        },
-        ArbiterFault("each notice is sent twice", "NoticeChecker", "which did not happen") {
-            if case .tell = $0 { [$0, $0] } else { [$0] }
-        },
-        ArbiterFault("a notice names another program as its cause", "NoticeChecker", "which did not happen") {
-            effect in
-            guard case .tell(let told) = effect, told.kind != .reacquire else { return [effect] }
-            let cause = Cause(.nobody, told.cause.access)
-            return [
-                .tell(Notice(told.kind, of: told.subitem, to: told.presenter, in: told.accessSession, cause))
             ]
         },
         ArbiterFault("each notice is sent twice in one session", "AccessSessionChecker", "is told twice in") {
