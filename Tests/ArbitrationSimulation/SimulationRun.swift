@@ -54,8 +54,7 @@ package struct SimulationRun: Sendable {
     private var makers: [ClaimID: Party] = [:]
     private var checkers: [any Checker] = [
         GrantChecker(), WaitChecker(), QueueChecker(), ContentionChecker(), DeadlockChecker(),
-        QuestionChecker(),
-        ConsentChecker(), AccessSessionChecker(), NameViewChecker(),
+        ConsentChecker(), NameViewChecker(),
     ]
 
     package init(bounds: Bounds, isVerbose: Bool = false, injectFault: FaultInjection? = nil) {

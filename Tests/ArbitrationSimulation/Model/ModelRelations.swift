@@ -161,16 +161,6 @@ extension WorldModel {
         return false
     }
 
-    /// P6: whether the party works for the asked presenter. A party with a purpose must have made the claim to give that
-    /// answer.
-    func isOnItsBehalf(_ party: Party, answering: QuestionID?, _ question: Question) -> Bool {
-        guard let presenterModel = presenterModels[question.presenter], party.works(for: presenterModel.party)
-        else {
-            return false
-        }
-        return party.purpose == nil || answering == question.id
-    }
-
     /// P6: whether a claim waits for the answer to a question.
     private func isOwed(_ question: Question, to claim: ClaimModel, certain: Bool) -> Bool {
         if certain { return askers[question.id] == claim.id }

@@ -59,28 +59,9 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
                 .tell(Notice(told.kind, of: other, to: told.presenter, in: told.accessSession, told.cause)),
             ]
         },
-        ArbiterFault("each notice is sent twice in one session", "AccessSessionChecker", "is told twice in") {
-            if case .tell = $0 { [$0, $0] } else { [$0] }
-        },
-        ArbiterFault("no presenter gets reacquire", "AccessSessionChecker", "was never let in again") {
-            if case .tell(let notice) = $0, notice.kind == .reacquire { [] } else { [$0] }
-        },
     ]
 
     private static let ofPresenters = [
-        ArbiterFault("questions are not forfeited", "QuestionChecker", "is open beyond its deadline") {
-            if case .forfeit = $0 { [] } else { [$0] }
-        },
-        ArbiterFault("each question is asked twice", "QuestionChecker", "twice for") { effect in
-            guard case .ask(let question) = effect else { return [effect] }
-            let again = Question(
-                id: QuestionID(question.id.rawValue + 1_000_000), presenter: question.presenter,
-                accessSession: AccessSessionID(question.accessSession.rawValue + 1_000_000),
-                request: question.request,
-                subitem: question.subitem, cause: question.cause, asked: question.asked,
-                deadline: question.deadline)
-            return [effect, .ask(again)]
-        },
         ArbiterFault("a claim is granted without the answers it waits for", "ConsentChecker", "was not asked")
         {
             effect in

@@ -61,54 +61,6 @@ struct SimulationTests {
         Issue.record("\(fault), and the \(fault.checker) only says \(heard.sorted().prefix(5))")
     }
 
-    /// Plays a world in which a presenter has relinquished its item to a program, and the program holds this item.
-    private func relinquished(injectFault: @escaping FaultInjection) -> SimulationRun {
-        let (item, presenter) = (ItemID(7), PresenterID(1))
-        let editor = Party(process: ProcessID(number: 50, started: 1), ancestors: [])
-        var simulationRun = SimulationRun(bounds: Bounds(), injectFault: injectFault)
-        simulationRun.perform(
-            .event(.presented(Presenter(presenter, of: item, at: Place(), by: editor, .all))))
-        simulationRun.perform(.claim(Self.writing(1, item), by: Self.program(100)))
-        simulationRun.perform(.event(.answered(QuestionID(1), by: presenter, .done)))
-        return simulationRun
-    }
-
-    private static func writing(_ number: UInt64, _ item: ItemID) -> ClaimRequest {
-        ClaimRequest(ClaimID(number), .handle, ClaimRequest.Part(item, .write(.updating)))
-    }
-
-    private static func program(_ number: Int32) -> Party {
-        Party(process: ProcessID(number: number, started: 1), ancestors: [])
-    }
-
-    @Test("the checker reports a presenter that may reacquire its item before the access ends")
-    func aCheckerReportsAReacquireDuringAnAccess() {
-        var simulationRun = relinquished { effect in
-            guard case .observe(ClaimID(1)) = effect else { return [effect] }
-            let cause = Cause(Self.program(100), .write(.updating))
-            return [effect, .tell(Notice(.reacquire, to: PresenterID(1), in: AccessSessionID(1), cause))]
-        }
-        simulationRun.perform(.claim(Self.writing(2, ItemID(7)), by: Self.program(200)))
-        #expect(simulationRun.findings.isEmpty)
-        simulationRun.perform(.advance(.milliseconds(20)))
-        let findings = simulationRun.findings.map(\.description)
-        #expect(findings.contains { $0.contains("AccessSessionChecker: p1 is let in while #1 is at work") })
-    }
-
-    @Test("the checker reports a presenter that never gets its reacquire message")
-    func aCheckerReportsAMissingReacquire() {
-        var simulationRun = relinquished {
-            if case .tell(let notice) = $0, notice.kind == .reacquire { [] } else { [$0] }
-        }
-        simulationRun.perform(.claim(Self.writing(2, ItemID(8)), by: Self.program(200)))
-        simulationRun.perform(.event(.ended(ClaimID(1))))
-        simulationRun.perform(.late(.seconds(60)))
-        #expect(simulationRun.findings.isEmpty)
-        simulationRun.perform(.late(.seconds(600)))
-        let findings = simulationRun.findings.map(\.description)
-        #expect(findings.contains { $0.contains("AccessSessionChecker: p1 has not been let in again") })
-    }
-
     @Test("the checker reports records that the arbiter still stores at the end")
     func aCheckerReportsRecordsLeftAtTheEnd() {
         var simulationRun = SimulationRun(bounds: Bounds())
