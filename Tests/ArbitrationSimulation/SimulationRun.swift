@@ -54,7 +54,7 @@ package struct SimulationRun: Sendable {
     private var makers: [ClaimID: Party] = [:]
     private var checkers: [any Checker] = [
         GrantChecker(), WaitChecker(), QueueChecker(), ContentionChecker(), DeadlockChecker(),
-        ConsentChecker(), NameViewChecker(),
+        NameViewChecker(),
     ]
 
     package init(bounds: Bounds, isVerbose: Bool = false, injectFault: FaultInjection? = nil) {

@@ -21,7 +21,7 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
         )
     }
 
-    static let all = ofNotices + ofPresenters + ofWaiting + ofGrants
+    static let all = ofNotices + ofWaiting + ofGrants
 
     private static let ofNotices = [
         ArbiterFault("no presenter gets notices of subitems", "NameViewChecker", "does not know that") {
@@ -58,19 +58,6 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
                 effect,
                 .tell(Notice(told.kind, of: other, to: told.presenter, in: told.accessSession, told.cause)),
             ]
-        },
-    ]
-
-    private static let ofPresenters = [
-        ArbiterFault("a claim is granted without the answers it waits for", "ConsentChecker", "was not asked")
-        {
-            effect in
-            guard case .identify(let claim) = effect else { return [effect] }
-            return [effect, .grant(claim, Grant(basis: .waited))]
-        },
-        ArbiterFault("a refusing presenter is not listed", "ConsentChecker", "does not list") { effect in
-            guard case .grant(let claim, let grant) = effect else { return [effect] }
-            return [.grant(claim, Grant(basis: grant.basis, preempted: grant.preempted))]
         },
     ]
 
