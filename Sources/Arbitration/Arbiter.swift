@@ -18,7 +18,7 @@ public struct Arbiter: Sendable {
     let bounds: Bounds
     let limits: WorkLimits
 
-    // A claim on an item without other claims has entries only in the next two properties.
+    // If a claim's item has no other claim, only the next two properties have entries of the claim.
     var claims = ClaimTable()
     var locks = LockTable()
 
@@ -158,7 +158,8 @@ public struct Arbiter: Sendable {
         return found.sorted()
     }
 
-    /// Y9: Whether a third claim writes an item that `claim` writes, and may have changed the item.
+    /// Y9: Whether a third claim, which is neither `claim` nor `other`, writes an item that `claim` writes, and may
+    /// have changed the item.
     public func hasWriter(besides claim: ClaimID, and other: ClaimID?) -> Bool {
         claims[claim]?.firstOfParts { part in
             guard part.access.isWrite, let lockQueue = locks[.item(part.item)] else { return nil }

@@ -260,7 +260,7 @@ extension Arbiter {
         }
     }
 
-    /// P18: Whether a presenter of a directory above would have to be asked if the party deleted an item.
+    /// P18: Whether any presenter of a directory above an item must be asked before a party deletes the item.
     public func mustAskPresentersAbove(aboutDeletionOf item: ItemID, at place: Place, by party: Party) -> Bool
     {
         guard registry.agreeingToDeletions > 0 else { return false }

@@ -7,7 +7,7 @@ package struct ClientFailure: Error, Hashable, Sendable {
         case done = 0
         case failed = 1
         case usage = 2
-        /// The directory, mount or version that the user named does not exist.
+        /// The directory, mount or version that the user has given does not exist.
         case notFound = 3
         case timedOut = 4
         case denied = 6

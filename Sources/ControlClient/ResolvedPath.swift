@@ -9,8 +9,8 @@ package enum ResolvedPath {
             return try real(path)
         } catch {
             guard error == .notConnected else { throw error }
-            // The last name can be the mountpoint of a dead daemon, which cannot be examined. So only the path of the directory
-            // before it is resolved.
+            // The last name can be the mountpoint of a dead daemon, which cannot be examined. So only the path of the
+            // parent directory is resolved.
             let absolute = try absolute(path)
             guard let slash = absolute.lastIndex(of: UInt8(ascii: "/")) else { throw error }
             let parent = try real(Array(absolute[...slash]))

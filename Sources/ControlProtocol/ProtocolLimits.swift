@@ -19,7 +19,7 @@ package enum ProtocolLimits {
     package static let idBytes = 256
     /// The most bytes of a client's `name` in `initialize`, and of its `version`.
     package static let clientBytes = 256
-    /// The most bytes of the `epoch` of an event position, which names the epoch in which the events are numbered.
+    /// The most bytes of the text `epoch` in an event position. In another epoch, the same number means another event.
     package static let epochBytes = 64
     /// The most requests of a connection that the daemon serves at the same time. Accesses that wait to begin are not counted.
     ///

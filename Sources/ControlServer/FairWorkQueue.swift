@@ -22,18 +22,19 @@ final class FairWorkQueue: Sendable {
     /// A lane: its jobs run one after the other.
     struct SerialLane: Sendable {
         fileprivate let id: UInt64
-        /// The user of the lane; nil for the server's own jobs.
+        /// The user to which the jobs of the lane belong; nil for the server's own jobs.
         fileprivate let user: UInt32?
-        /// The most threads that all lanes of this user occupy at the same time.
+        /// The most threads that run jobs of this user at the same time.
         fileprivate let width: Int
     }
 
     /// A job. Its argument is false if the work queue has ended.
     private typealias Job = @Sendable (Bool) -> Void
 
-    /// The lanes of one user that have jobs.
+    /// For one user: the lanes that have waiting jobs, and the number of the user's turns.
     private struct UserJobs {
-        /// The lanes with waiting jobs of which no job runs now. The queue takes its next job from the first lane.
+        /// The lanes that have waiting jobs, but no running job. The queue takes its next job from the first of these
+        /// lanes.
         var ready: CircularBuffer<UInt64> = []
         /// The number of threads that run jobs of the user, plus the number of times that the user is in the pool's queue.
         var turns = 0
@@ -81,7 +82,7 @@ final class FairWorkQueue: Sendable {
 
     private static let threads = 8
     private static let width = 3
-    /// The most threads that the lanes of a guest occupy at the same time.
+    /// The most threads that run jobs of a guest at the same time.
     private static let guestWidth = 1
     private static let serverWidth = 2
 
@@ -99,7 +100,7 @@ final class FairWorkQueue: Sendable {
         makeLane(of: user, width: isGuest ? Self.guestWidth : Self.width)
     }
 
-    /// Makes a lane for a single job of the server. That job runs in no order with other jobs.
+    /// A new lane for a single job of the server. This job has no fixed order relative to other jobs.
     var serverLane: SerialLane { makeLane(of: nil, width: Self.serverWidth) }
 
     private func makeLane(of user: UInt32?, width: Int) -> SerialLane {

@@ -44,10 +44,10 @@ public struct Bounds: Hashable, Sendable {
     /// How far a presenter that reports progress can extend its time to relinquish, to save or to accommodate a
     /// deletion. The claims that wait for the presenter can wait longer by the same time.
     public var progress: TimeSpan = .seconds(60)
-    /// For this time after a question to save, or after a save, reads cause no further question to save.
+    /// How long after a question to save, or after a save, reads cause no further question to save.
     public var askAgain: TimeSpan = .seconds(2)
-    /// A command that only reads attributes, such as `ls -l`, can cause a question to save. For this time, the same command
-    /// in the same POSIX session causes no second question.
+    /// How long after a question to save the same command in the same POSIX session causes no second question. This
+    /// limit is for commands that only read attributes, such as `ls -l`.
     public var askAgainStat: TimeSpan = .seconds(30)
     /// How long in total a guest may delay the requests of one other user in one hour.
     public var guestDelay: TimeSpan = .seconds(60)
@@ -57,8 +57,8 @@ public struct Bounds: Hashable, Sendable {
     /// How long an access session goes on after the last change of a name in the session. One save changes several
     /// names.
     public var steps: TimeSpan = .milliseconds(250)
-    /// After a forfeited question, the presenter is not asked because of accesses of the same process. This ends when
-    /// the process has made no access for this time.
+    /// The time without an access of a process after which a presenter is again asked about the process. Until then the
+    /// presenter is not asked, because it has forfeited a question about this process.
     public var excused: TimeSpan = .seconds(2)
     public var policy: TimeoutPolicy = .proceed
 

@@ -4,8 +4,8 @@
 public struct ClaimRequest: Hashable, Sendable {
     /// The origin of a claim. It decides how long the claim lasts, and for which other claims it waits.
     public enum Nature: String, Hashable, Sendable, CaseIterable {
-        /// An open handle of an unmodified program. The claim ends when the handle is closed. In contention, it can
-        /// yield to other claims before.
+        /// An open handle of an unmodified program. The claim ends when the handle is closed. If another claim waits
+        /// for the claim, the claim can be suspended before its end.
         case handle
         /// A request that changes contents without a handle (`truncate(2)`). The claim waits like the claim of an
         /// open, and ends with the request.
@@ -41,7 +41,7 @@ public struct ClaimRequest: Hashable, Sendable {
         }
     }
 
-    /// How a handle uses its file. By this, some handles are allowed to be held at the same time as a writer of the
+    /// How a handle uses its file. A handle with one of these uses can be held at the same time as a writer of the
     /// item.
     public struct AccessPattern: OptionSet, Hashable, Sendable {
         public let rawValue: UInt8
@@ -141,7 +141,7 @@ public struct Grant: Hashable, Sendable {
     /// A write claim of another party that is still held and was preempted by a granted write.
     public struct Preemption: Hashable, Sendable {
         public let claim: ClaimID
-        /// Whether no observation has found a change by the claim before it yielded.
+        /// Whether no observation had found a change by the preempted claim when the claim was suspended.
         public let isClean: Bool
         public init(claim: ClaimID, isClean: Bool) {
             self.claim = claim
@@ -152,7 +152,8 @@ public struct Grant: Hashable, Sendable {
     public enum Basis: String, Hashable, Sendable {
         /// The claim was granted without a wait: no other claim blocked it.
         case free
-        /// The claim was granted after all claims and presenters that it waited for had ended, yielded or answered.
+        /// The claim was granted after a wait. All claims for which it waited had ended or were suspended, and all
+        /// presenters had answered.
         case waited
         /// The claim was granted although other claims or presenters blocked it, because its time limit was reached or
         /// it was forced.

@@ -18,7 +18,8 @@ public struct ProcessID: Hashable, Sendable, CustomStringConvertible {
 /// The class of a program, which decides how its reads are treated when other programs write.
 public enum ProgramClass: String, Hashable, Sendable, CaseIterable {
     case ordinary
-    /// Backup, sync and indexing programs: their reads yield to writers and do not ask presenters to save.
+    /// Backup, sync and indexing programs: writers do not wait for their reads, and their reads do not ask presenters
+    /// to save.
     case background
     /// Compilers in watch mode, language servers and thumbnailers: their reads do not ask presenters to save.
     case watcher

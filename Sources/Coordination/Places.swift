@@ -55,7 +55,8 @@ public struct DirectoryInfo: Hashable, Sendable {
 public struct Move: Hashable, Sendable {
     public var from: Place
     public var to: Place
-    /// A new item for the former name, so that claims can wait for the name. Nil if no claim can wait for the name.
+    /// A new item that stands for the former name. Claims can wait for this item. Nil if no claim can wait for the
+    /// name.
     public var placeholder: ItemID?
     /// The document that the moved file is from now on, because a save has renamed the file to the name of the
     /// document.

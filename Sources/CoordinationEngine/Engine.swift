@@ -53,8 +53,8 @@ package final class Engine: Sendable {
         var subitemQuota = DeliveryQuota()
         /// N15: Limits the questions and notices about the items that guests present.
         var itemQuota = DeliveryQuota()
-        /// For each aware access that is about to end, the callback that waits for its handles; see
-        /// ``whenClosed(_:tell:)``.
+        /// For each aware access that is about to end: the callback that is called when the handles of the access are
+        /// closed. See ``whenClosed(_:tell:)``.
         var closeWaiters: [ClaimID: CloseWaiter] = [:]
         /// For each aware access, the deletions within the access that are not final yet; see ``UndecidedDeletion``.
         var undecidedDeletions: [ClaimID: [UndecidedDeletion]] = [:]

@@ -39,8 +39,8 @@ extension Arbiter {
         contentions.hasRoom(at: resource, of: limits.holders)
     }
 
-    /// Y11: While a resource has as many contentions as its limit allows, new contentions get the start of the first
-    /// one. Ends this if the number is below the limit.
+    /// Y11: If a resource has fewer contentions than its limit allows, a new contention no longer gets the start of the
+    /// resource's first contention.
     mutating func endFullness(at resource: Resource) {
         guard hasRoom(at: resource), contentions.fullSince(at: resource) != nil else { return }
         contentions.endFullness(at: resource)

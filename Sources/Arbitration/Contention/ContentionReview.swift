@@ -93,7 +93,8 @@ extension Arbiter {
         while let (next, resource) = firstOfCandidates(left.first, &withoutCandidate) {
             if next == left.first { left.removeFirst() }
             if let holder = claims[next], holder.isHeld { review(holder, &effects) }
-            // A holder is reviewed only once, even if it did not become contended.
+            // The next holder of this resource must be found now. So this holder is marked, even if it got no
+            // contention.
             if let resource, locks.nextUncontended(at: resource) == next {
                 locks.markNonblocking(next, at: resource)
             }
@@ -154,7 +155,7 @@ extension Arbiter {
         } else {
             begin(contention: holder, by: blockedClaim)
         }
-        // Y3: A reader of a background program yields as soon as another claim waits for it.
+        // Y3: A reader of a background program is suspended as soon as another claim waits for it.
         if holder.onlyReads, holder.nature == .handle,
             families.party(of: holder.id)?.programClass == .background
         {
@@ -225,8 +226,8 @@ extension Arbiter {
     /// Y6: Returns the moment at which a holder's contention begins.
     ///
     /// A holder can be granted before a claim that waits longer, because the holder's program has another handle of the
-    /// item. In this case the contention begins when that of the other handle began. Without this rule, a program could
-    /// block others for ever by opening a new handle before it closes the old one.
+    /// item. In this case the holder's contention gets the start of the other handle's contention. Without this rule, a
+    /// program could block other programs for ever: it would open a new handle before it closes the old handle.
     private func beginning(of holder: Claim) -> Instant {
         let isKeptOut = { (id: ClaimID) in claims[id].map { isBlocker(holder, of: $0) } ?? false }
         guard meetsEarlierWaiter(holder, where: isKeptOut) else { return now }
@@ -306,18 +307,18 @@ extension Arbiter {
 /// Observations of contended holders, and their consequences.
 extension Arbiter {
     mutating func observe(_ id: ClaimID, _ observation: Observation, _ effects: inout [Effect]) {
-        // Q4: An observation without a contention has no effect, because no claim waits for the holder.
+        // Q4: If the observed claim has no contention, no claim waits for it, and the observation has no effect.
         let now = now
         contentions.update(id) { $0.note(observation, at: now) }
         guard let contention = contentions[id], let claim = claims[id] else { return }
         let still = now.since(contention.lastChange)
         switch observation {
-        // Y3: A holder that has nothing to lose yields as soon as this is observed.
+        // Y3: A holder that has nothing to lose is suspended for all claims when it is observed.
         case .clean:
             claims.update(id) { $0.isClean = true }
             suspend(id, .yielded, &effects)
         case .atEnd: suspend(id, .yielded, &effects)
-        // Y9: A writer that has changed nothing yields to readers first, and after `idle` to all claims.
+        // Y9: A writer that has changed nothing is suspended for readers first, and for all claims after `idle`.
         case .unchanged(let position):
             if still >= bounds.idle {
                 claims.update(id) { $0.isClean = true }
@@ -325,11 +326,11 @@ extension Arbiter {
             } else if claim.suspension == nil {
                 suspendForReaders(id, hasRead: position > 0, &effects)
             }
-        // Y4: A reader yields when its position has not changed for `readerIdle`.
+        // Y4: A reader is suspended when its position has not changed for `readerIdle`.
         case .atEndUnconfirmed: if still >= bounds.readerIdle { suspend(id, .yielded, &effects) }
         case .reading: if still >= bounds.readerIdle { suspend(id, .readerStalled, &effects) }
-        // Y5: A writer with changes yields to readers when it has changed nothing for `idle`. A writer that has only
-        // emptied its file does not yield.
+        // Y5: A writer that has changed its file is suspended for readers when the file has not changed for `idle`. A
+        // writer that has only emptied its file is not suspended here.
         case .emptied: break
         case .dirty: if still >= bounds.idle, claim.suspension == nil { suspend(id, .idle, &effects) }
         }
@@ -347,8 +348,8 @@ extension Arbiter {
 
     /// Suspends a claim, and reviews its contention and the claims that waited for the claim.
     mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
-        // Y8: A suspension for readers can become a suspension for all claims. No suspension ever ends before the
-        // claim.
+        // Y8: A suspension for readers can become a suspension for all claims. A suspended claim stays suspended until
+        // it ends.
         guard let former = claims[id],
             former.suspension.map({ $0.isForReaders && !suspension.isForReaders }) ?? true
         else { return }

@@ -11,8 +11,8 @@ struct CycleCandidateSearch {
         case claim(ClaimID)
         /// The hold of one program on a resource; the number is the index of the program among the holders.
         case holding(Resource, Int)
-        /// The holds of all programs before an index. With this node and the next, two edges lead from a claim to the
-        /// holds of all other programs.
+        /// The holds of all programs with a smaller index. The case `from` has the holds of all programs from an index
+        /// on. By these two nodes, one claim leads to the holds of all programs except its own program.
         case before(Resource, Int)
         case from(Resource, Int)
         /// The waiting claims on which every claim of a program depends.

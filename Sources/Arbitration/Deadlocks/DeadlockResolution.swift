@@ -112,7 +112,7 @@ extension Arbiter {
         if mayAddCandidates(upTo: targets.count) { agenda.addCycleCandidates(targets) }
     }
 
-    /// D2, Q3: Adds a claim that stops waiting to the cycle candidates.
+    /// D2, Q3: Called when a claim no longer waits: adds the claim to the cycle candidates.
     mutating func addOvertakersToCandidates(of claim: Claim) {
         // A candidate that no longer waits causes a search from all waiting claims on which holders depend.
         if waitForGraph.mayHaveCycles, mayAddCandidates(upTo: 1) { agenda.addCycleCandidate(claim.id) }

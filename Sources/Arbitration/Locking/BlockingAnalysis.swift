@@ -88,7 +88,8 @@ struct BlockingAnalysis {
     private func waitsForOneHeldUp(_ claim: Claim, _ arbiter: Arbiter) -> Bool {
         if heldUp.isEmpty { return false }
         let found = claim.firstOfRequiredLocks { lock -> Bool? in
-            // Q5: Waits in an overlong queue are not followed, because this would take too long.
+            // Q5: If very many claims wait for the resource, these waits are not followed, because this would take too
+            // long.
             if arbiter.isOverlong(lock.resource) { return nil }
             let isOne = { (id: ClaimID) in
                 id < claim.id && (arbiter.claims[id].map { !arbiter.areExempt($0, claim) } ?? false)
@@ -149,7 +150,8 @@ struct EarlierWaiters {
     mutating func takeNew(
         before claim: Claim, at lock: RequiredLock, in arbiter: borrowing Arbiter, _ body: (Claim) -> Bool
     ) {
-        // Q5: Waits in an overlong queue are not followed, because this would take too long.
+        // Q5: If very many claims wait for the resource, these waits are not followed, because this would take too
+        // long.
         guard let waiting = arbiter.locks[lock.resource]?.waiting, !waiting.isEmpty,
             !arbiter.isOverlong(lock.resource)
         else { return }

@@ -146,7 +146,7 @@ struct ClaimQueue: Sequence, Sendable {
         return head.map { $0.id > claim && $0.partyNumber != 0 } ?? false
     }
 
-    /// The last matching claim of other parties than the given one; if a claim is given, only earlier claims are
+    /// The last matching claim of any party except the given party. If a claim is given, only claims before it are
     /// searched.
     ///
     /// The search skips the claims of the given party without a look-up, because one program can have very many claims.
@@ -158,7 +158,7 @@ struct ClaimQueue: Sequence, Sendable {
             ?? stranger(inHead: partyNumber, claim, ()) { _, id in matches(id) }
     }
 
-    /// Any matching claim of other parties than the given one; if a claim is given, only earlier claims are searched.
+    /// Any matching claim of any party except the given party. If a claim is given, only claims before it are searched.
     ///
     /// The seed decides where the search begins, so callers with different seeds find different claims. When one of
     /// these claims ends, only its few callers have to find another claim.
@@ -169,7 +169,7 @@ struct ClaimQueue: Sequence, Sendable {
         someStranger(of: partyNumber, before: claim, seed: seed, in: ()) { _, id in matches(id) }
     }
 
-    /// Any matching claim of other parties than the given one. The closure gets its context as an argument.
+    /// Any matching claim of any party except the given party. The closure gets its context as an argument.
     ///
     /// A closure that captured a large value would copy the value.
     func someStranger<Context>(
@@ -220,7 +220,7 @@ struct ClaimQueue: Sequence, Sendable {
         return nil
     }
 
-    /// The first matching claim of other parties than the given one.
+    /// The first matching claim of any party except the given party.
     func firstStranger(of partyNumber: PartyNumber, where matches: (ClaimID) -> Bool) -> ClaimID? {
         if let head, head.partyNumber != partyNumber || partyNumber == 0, matches(head.id) { return head.id }
         for piece in rest where !piece.isAll(of: partyNumber) {
@@ -231,7 +231,7 @@ struct ClaimQueue: Sequence, Sendable {
         return nil
     }
 
-    /// All claims of other parties than the given one.
+    /// All claims of all parties except the given party.
     func strangers(of partyNumber: PartyNumber) -> [ClaimID] {
         var found: [ClaimID] = []
         _ = firstStranger(of: partyNumber) { id in

@@ -83,11 +83,13 @@ extension Arbiter {
     /// Q5: Stores how many claims wait for a resource now.
     mutating func noteLength(of resource: Resource, _ count: Int) {
         switch locks.noteLength(of: resource, count, within: limits.queue) {
-        // In an overlong queue, a claim must wait for more of the earlier claims than before, which may close a cycle.
+        // Q5: The queue has become very long, so each of its claims waits for more earlier claims than before. This may
+        // close a cycle.
         case .becameOverlong: addAllDependencyTargets()
         case .becameShort:
             addAllDependencyTargets()
-            // Claims that were blocked only because the queue was overlong may now be granted.
+            // Q5: The queue is no longer very long. Claims that were blocked only by the rule for very long queues can
+            // perhaps be granted now.
             guard let waiting = locks[resource]?.waiting else { return }
             agenda.addGrantCandidates(Array(waiting.writers) + Array(waiting.readers))
         case nil: break
@@ -109,14 +111,15 @@ extension Arbiter {
         } ?? false
     }
 
-    /// Whether an earlier waiting claim must be reviewed before this claim. A claim of the earlier claim's program was
-    /// granted or identified in this round, so the earlier claim can perhaps be granted now.
+    /// Whether an earlier waiting claim must be reviewed before this claim. This is so if the program of the earlier
+    /// claim has a new holder, because the earlier claim can then perhaps be granted.
     func conflictsWithWaitersOfNewHolders(_ claim: Claim) -> Bool {
         // G4: Waiting claims do not block a name change.
         if claim.nature == .nameChange { return false }
         // The list of new holders can be long, so it is searched only if an earlier claim waits.
         if !hasEarlierWaiters(claim) { return false }
-        // A new holder of the claim's own party does not help the claim of another party.
+        // A new holder of this claim's own party does not allow the grant of another party's claim. So such a holder is
+        // skipped.
         var kins: Set<PartyNumber> = [claim.partyNumber]
         let others = agenda.newHolders.compactMap { id in
             claims[id].flatMap {
@@ -176,8 +179,8 @@ extension Arbiter {
         guard let waiter = claims[id], !areExempt(waiter, claim) else { return false }
         // Q3, P6: An earlier claim that waits for the party of `claim` does not block `claim`.
         guard blockingAnalysis.arePossible(in: self) else { return true }
-        // Q5: In an overlong queue, a claim goes before an earlier claim only if its own program holds the resource
-        // exclusively.
+        // Q5: If very many claims wait for the resource, a claim goes before an earlier claim only if its own program
+        // holds the resource exclusively.
         if isOverlong(resource) {
             return waiter.nature == .nameChange || !locks.programHoldsExclusively(claim, of: resource)
         }

@@ -5,7 +5,7 @@ import Coordination
 extension Arbiter {
     /// S1 to S4: The locks that a claim needs: on its items, on their packages, and on the contents of directories.
     func requiredLocks(of claim: Claim) -> [RequiredLock] {
-        // B1: A batch requires no lock.
+        // B1: A batch only asks presenters about later accesses, so it requires no lock.
         if claim.nature == .batch { return [] }
         var requiredLocks: [RequiredLock] = []
         claim.forEachPart { part in
@@ -142,7 +142,8 @@ extension Arbiter {
         if claim.isHeld { claim.mayOverlap = true }
         claims.replace(claim)
         enter(claim)
-        // Q5: An overlong queue that the claim leaves and enters again stays overlong.
+        // Q5: If a claim was removed from a very long queue and added again, the rule for very long queues stays in
+        // force.
         for resource in overlongBefore { locks.restoreOverlong(resource, within: limits.queue) }
         addContendedToReview(by: former)
         // D2: The claim's program may make fewer claims wait than before.

@@ -100,7 +100,8 @@ extension LockTable {
         return overlong.remove(resource) != nil ? .becameShort : nil
     }
 
-    /// Marks a queue as overlong if it has ceased to be overlong because a claim was removed and added again.
+    /// Called after a claim was removed from an overlong queue and added to the queue again. If more claims than half
+    /// the limit wait, the queue stays overlong.
     mutating func restoreOverlong(_ resource: Resource, within limit: Int) {
         if queues[resource]?.waiting.count ?? 0 > limit / 2 { overlong.insert(resource) }
     }
@@ -125,7 +126,8 @@ extension LockTable {
         claim.isCountedHold && holdCounts.enter(kind(of: claim, lock))
     }
 
-    /// Uncounts a holder. Returns whether it was the last holder of its program and kind at any of its resources.
+    /// Subtracts a holder from the counts. Returns whether it was the last holder of its program and kind at any of its
+    /// resources.
     mutating func uncountHold(_ claim: Claim) -> Bool {
         var isLast = false
         claim.forEachRequiredLock { if uncountHold(claim, at: $0) { isLast = true } }
@@ -228,7 +230,7 @@ extension LockTable {
         return result
     }
 
-    /// Uncounts a claim that required the contents of a directory to write. If it was the last such claim, removes and
+    /// Subtracts a claim that required the contents of a directory to write. If it was the last such claim, removes and
     /// returns the lock queue of the contents.
     mutating func unlockSubtree(_ directory: ItemID) -> LockQueue? {
         guard var lock = subtrees[directory] else { return nil }

@@ -77,7 +77,8 @@ extension Arbiter {
                 reportExceptDeletions(of: id, &effects)
             }
         }
-        // The end of another access session can have reported events of this session, so this session is read only now.
+        // The end of another access session can have reported events of this session. So the state of this session is
+        // read after those ends.
         reportExceptDeletions(of: asking.id, &effects)
     }
 
@@ -123,8 +124,8 @@ extension Arbiter {
         }
     }
 
-    /// N3: Called before a presenter receives a reacquire. Also tells the presenter of those access sessions of the
-    /// same program in which it has not relinquished.
+    /// N3: Called before a presenter receives a reacquire. The same program can have further access sessions for which
+    /// the presenter has not relinquished its item. The presenter is told of their events, too.
     private mutating func reportSessionsWithoutRelinquishment(
         but accessSession: AccessSession, _ record: PresenterRecord, _ effects: inout [Effect]
     ) {
@@ -146,7 +147,8 @@ extension Arbiter {
         case .clean, .unchanged, .atEnd, .atEndUnconfirmed, .reading, nil: break
         }
         leaveAccessSessions(claim.id, atOnce: false, &effects)
-        // P6: Later writes by the handle are still treated as writes of these presenters themselves.
+        // P6: If the suspended program writes later by this handle, its writes are still treated as writes of these
+        // presenters.
         if !ownPresenters.isEmpty {
             registry.beginConsultation(of: claim.id, Consultation(ownPresenters: ownPresenters))
         }

@@ -206,7 +206,7 @@ extension Arbiter {
         }
     }
 
-    /// P3: Removes the questions of a claim that was granted before they were asked.
+    /// P3: Called when a claim is granted: removes the claim's questions that were not asked yet.
     mutating func stopAsking(for id: ClaimID) {
         for accessSession in registry.consultations[id]?.accessSessions ?? [] {
             registry.updateAccessSession(accessSession) { $0.stopAsking(for: id) }

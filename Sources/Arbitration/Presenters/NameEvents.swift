@@ -159,7 +159,8 @@ struct NameEventLog: Sendable {
         // for a new directory.
         let isLeft = index[from].map { entries[$0].now == nil } ?? false
         if arrival.isOfDirectory, isFromInside, isLeft { carried.origin = carried.origin ?? from }
-        // An item from outside counts as changed, because the presenter was not told of changes there.
+        // An item from outside the presented directory counts as changed, because the presenter was not told of its
+        // changes outside.
         let replacing = Cause(arrival.cause.party, .write(.forReplacing))
         if !isFromInside { carried.changed = replacing }
         if !isFromInside, arrival.isOfDirectory { carried.origin = nil }
@@ -172,7 +173,7 @@ struct NameEventLog: Sendable {
             return
         }
         update(to, at: move.to, isInside: isToInside, held: nil) { entry in
-            // Perhaps the item had this name before, but the presenter knows only the contents at that time.
+            // Perhaps the item had this name before. But the presenter knows only the contents that the item had then.
             entry.arrive(item, arrival, carried)
         }
         if isToInside { lastArrival = to }
@@ -438,8 +439,8 @@ extension Arbiter {
         }
     }
 
-    /// N13: Called when a directory is about to leave the presented directory: tells the presenter of the events in it,
-    /// while its paths are still true.
+    /// N13: Called when a directory is about to leave the presented directory: tells the presenter of the events in the
+    /// leaving directory, while the paths of these events are still true.
     ///
     /// If this is the second of two moves that exchange two names, the event of the name `taken` is not told now.
     mutating func reportNameEvents(
@@ -491,8 +492,8 @@ extension Arbiter {
         registry.updateAccessSession(accessSession.id) { $0.discardItemEvents() }
     }
 
-    /// N6: A presenter of a package receives `didChange` for events below that it has no notice for. Returns the cause
-    /// of that notice, if there is such an event.
+    /// N6: If the presenter of a package does not implement the notice for an event in the package, it receives
+    /// `didChange`. Returns the cause of the last such event; nil if there is none.
     private func fallBack(_ notices: [NameNotice], _ record: PresenterRecord) -> Cause? {
         guard !notices.isEmpty, let item = record.item, tree.isPackage(item) else { return nil }
         return notices.last { !record.presenter.messages.contains(PresenterMessages($0.kind)) }?.cause

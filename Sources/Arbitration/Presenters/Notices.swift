@@ -257,8 +257,8 @@ extension Arbiter {
         }
     }
 
-    /// N15: Returns whether a presenter is muted. If it is, and another party has moved its item, notes that it must be
-    /// told of the move later.
+    /// N15: Returns whether a presenter is muted. If another party has moved the item of a muted presenter, stores that
+    /// the presenter must be told of the move later.
     private mutating func noteMissedMove(_ id: PresenterID, by party: Party, under claim: ClaimID?) -> Bool {
         guard registry.isMuted(id), let record = registry.records[id] else { return false }
         if !isOwnDoing(party, under: claim, record) {

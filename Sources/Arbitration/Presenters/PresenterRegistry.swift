@@ -24,7 +24,7 @@ struct PresenterRegistry: Sendable {
     private(set) var pauses = SuppressionIndex()
     /// N15: The muted presenters, which receive no questions and no notices about their item.
     private(set) var mutes = SuppressionIndex()
-    /// N15: The muted presenters from which a grant selects those that it lists as not asked.
+    /// N15: The muted presenters that may have unsaved work. A grant lists some of these presenters as not asked.
     private(set) var mutedRepresentatives = MutedRepresentatives()
     /// P18: The number of presenters that are asked about the deletion of items in their directory.
     private(set) var agreeingToDeletions = 0
@@ -342,7 +342,7 @@ extension PresenterRegistry {
 
     mutating func setGuestWaiters(_ waiters: GuestWaiters, of guest: UInt32) { guestWaiters[guest] = waiters }
 
-    /// The process of a presenter, and that of its partner.
+    /// The process of a presenter, and the process of the presenter's partner.
     func processes(of id: PresenterID) -> [ProcessID] {
         guard let party = records[id]?.presenter.party else { return [] }
         return [party.process, party.partner?.process].compactMap { $0 }

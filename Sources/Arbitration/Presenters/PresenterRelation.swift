@@ -44,8 +44,8 @@ extension Arbiter {
                 }
             }
         }
-        // P17, B2: Presenters below an item are concerned by batches, by structural writes and by accesses to
-        // packages.
+        // P17, B2: Three kinds of claims concern the presenters of items below the accessed item: announced batches of
+        // accesses, writes that need a whole directory, and accesses to packages.
         guard
             claim.nature == .batch || part.access.isStructural
                 || tree.outermostPackage(of: part.item, at: part.place) != nil

@@ -157,7 +157,7 @@ extension Arbiter {
     }
 
     /// P7: Returns whether a party does not wait for a presenter, because the presenter has forfeited a question. If
-    /// so, extends the time for which this is so.
+    /// the party does not wait, extends the time in which it need not wait.
     mutating func goesOnExcused(_ party: Party, by id: PresenterID) -> Bool {
         guard isExcused(party, by: id) else { return false }
         excuse(party, by: id)

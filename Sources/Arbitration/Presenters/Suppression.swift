@@ -37,8 +37,8 @@ private struct MissedEvents: Sendable {
 }
 
 extension Party {
-    /// P5: Whether the two parties are alike for every presenter: their accesses are the presenter's own for both, or
-    /// for neither.
+    /// P5: Whether no presenter distinguishes the two parties: the accesses of both are its own accesses, or the
+    /// accesses of neither are.
     fileprivate func isAlike(_ other: Party) -> Bool {
         purpose == other.purpose && process == other.process
             && partner?.process == other.partner?.process

@@ -64,7 +64,7 @@ extension Arbiter {
     /// G5: Returns the grant of a write, with the write claims that it preempts.
     private func grant(_ basis: Grant.Basis, of claim: Claim, _ unanswered: [PresenterID]) -> Grant {
         var preempted: [Grant.Preemption] = []
-        // B1: A batch holds no lock, so it preempts no claim.
+        // B1: A batch only asks presenters about later accesses. It holds no lock, so it preempts no claim.
         if claim.nature == .batch { return Grant(basis: basis, unanswered: unanswered) }
         claim.forEachPart { part in
             guard part.access.isWrite, let lockQueue = locks[.item(part.item)] else { return }

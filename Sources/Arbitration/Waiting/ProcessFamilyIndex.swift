@@ -81,7 +81,8 @@ struct ProcessFamilyIndex: Sendable {
     /// Calls the body with each claim that may be exempt from a claim of the party. Claims of other threads of the
     /// party's process are left out.
     ///
-    /// D1: A claim of one thread does not depend on the waits of another thread, so its claims need not be visited.
+    /// D1: A claim of one thread does not depend on the waits of another thread. So the claims of other threads need
+    /// not be visited.
     func forEachCounterpart(of party: Party, _ body: (ClaimID) -> Void) {
         guard let process = party.process, party.thread != 0 else { return forEachRelative(of: party, body) }
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
@@ -92,11 +93,11 @@ struct ProcessFamilyIndex: Sendable {
         if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
     }
 
-    /// Calls the body with each claim that may be exempt from a claim of the party, but not with claims of the party's
-    /// own process.
+    /// Calls the body with each claim that may be exempt from a claim of the party. Most claims of the party's own
+    /// process are left out.
     ///
-    /// Can call the body twice with a claim. Claims of the party's process are visited if they have the same purpose or
-    /// belong to the partner.
+    /// Claims of the party's process are visited only if they have the same purpose or belong to the partner. The body
+    /// can be called twice with a claim.
     func forEachOther(than party: Party, _ body: (ClaimID) -> Void) {
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
         if let process = party.process { forEachInOtherProcess(of: process, party.ancestors, body) }

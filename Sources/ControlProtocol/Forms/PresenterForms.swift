@@ -29,8 +29,8 @@ package struct RegisterParameters: Hashable, Sendable, Codable {
     package var path: PathForm
     /// The messages that the client can handle for this presenter.
     package var messages: PresenterMessages
-    /// The purpose of the presenter. Accesses with the same purpose cause no questions or notices to the presenter. If it is
-    /// nil, only an access that contains the presenter's number has the same purpose.
+    /// The purpose of the presenter. Accesses with the same purpose cause no questions or notices to the presenter. If
+    /// it is nil, an access has the same purpose only if the client begins the access with the presenter's number.
     package var purpose: String?
     /// Another process that writes the files for the client, such as an editor's server. Accesses of that process are treated
     /// as accesses of the client.

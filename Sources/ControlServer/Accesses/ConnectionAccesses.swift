@@ -264,8 +264,8 @@ final class ConnectionAccesses {
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
         guard ending.isDone else {
             connection.begin(id)
-            // Other programs are possibly waiting for the end of this access. The client's lane can be blocked by other
-            // requests of its user, so a lane of the server ends the access.
+            // Other programs are possibly waiting for the end of this access. Other requests of the same user can block
+            // the jobs of this connection. So a job of the server ends the access.
             return services.workQueue.submit(in: services.workQueue.serverLane) {
                 [resources = connection.resources, loopGate = connection.loopGate] in
                 resources.finish(ending, of: claim)

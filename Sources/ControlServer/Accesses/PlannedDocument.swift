@@ -26,7 +26,7 @@ final class PlannedDocument: Sendable {
     var path: [UInt8] { document.path }
     var place: Place { document.place }
 
-    /// Changes the document to that of `item`, if it is now the document of `former`.
+    /// If this is the document of the item `former`, changes it to the document of the item `item`.
     func retarget(from former: ItemID, to item: ItemID) {
         guard self.item == former, let next = source.follow(item) else { return }
         let unused = state.withLock { state in

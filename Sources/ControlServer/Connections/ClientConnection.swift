@@ -505,8 +505,8 @@ extension ClientConnection {
             resources.close()
             for release in releases { release() }
         }
-        // A dead file system can block the lane of this connection, so that the job above does not run. In this case a lane of
-        // the server releases the claims after a timeout.
+        // If a file system does not answer, it can block the jobs of this connection, and the job above does not run.
+        // In this case a job of the server releases the claims after a timeout.
         loop.assumeIsolated().scheduleTask(in: Self.cleanupTimeout) {
             [resources, workQueue = services.workQueue] in
             workQueue.submit(in: workQueue.serverLane) { resources.close() }

@@ -68,8 +68,8 @@ extension SharedServices {
         return preservedVersions
     }
 
-    /// Returns the claims and presenters of an item. For a guest, other items that these claims also concern are removed,
-    /// because the guest possibly has no right to see them.
+    /// Returns the claims and presenters of an item. These claims can concern other items, too. A guest possibly has no
+    /// right to see the other items, so a reply to a guest does not contain them.
     fileprivate func snapshot(at path: PathForm, isForGuest: Bool) throws -> Response {
         let document = try documents.find(path)
         defer { document.release() }

@@ -50,8 +50,8 @@ final class ConnectionPresenters {
     private final class NoticePause {
         /// The presenters that missed a notice in this pause.
         var presentersWithGap: Set<PresenterID> = []
-        /// Whether the pause continues after the client has read all its messages. Gaps are then not sent from the outbox, but
-        /// at the end of the pause.
+        /// Whether the pause continues after the client has read all its messages. In this case, the client is told of
+        /// the missed notices only at the end of the pause.
         var isLong = false
     }
 
@@ -264,8 +264,8 @@ extension ConnectionPresenters {
             services.guest(connection.peer) == nil,
             case .notice(let notice, _) = message.content
         else { return true }
-        // The gap is queued where the first withheld notice would be, so that it is sent before later notices. A guest gets the
-        // gap after the pause, when the guest's rights are checked.
+        // The gap, which is a notice without a name, is queued where the first withheld notice would be. So it is sent
+        // before later notices. A guest gets the gap after the pause, when the guest's rights are checked.
         let gap = {
             try self.encoder.encode(
                 notice, presenter: message.presenter.rawValue, at: known.document.path, movedTo: nil,

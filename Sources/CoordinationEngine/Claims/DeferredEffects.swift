@@ -18,7 +18,7 @@ extension Engine {
         case wake(Instant)
         case deliver(Mailbox)
         /// Delivers a question to a guest, and starts to count how long other users wait for the answer. The mailbox is
-        /// nil if an earlier effect of the event delivers it already.
+        /// nil if an earlier effect of the event already delivers the messages in it.
         case deliverAndCharge(Mailbox?, QuestionID)
         case logAction(DeferredLogLine)
         case logDeadlock(Explanation, Deadlock.Resolution, (any JournalSubject)?)
@@ -61,7 +61,7 @@ extension Engine {
         return isHandled
     }
 
-    /// The storage of the list of effects is reused for the next event, unless it has room for more effects than this.
+    /// If the list of effects has room for at most this many effects, its storage is reused for the next event.
     private static let reusableCapacity = 1024
 
     /// Removes all effects from the state, and converts them to actions. `before` is called with each effect, and

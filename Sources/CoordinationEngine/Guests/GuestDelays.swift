@@ -102,8 +102,8 @@ extension Engine {
         if let observation { submit(.observed(claim, observation)) }
     }
 
-    /// Reports a guest's reader as finished, if the guest is not allowed to write the file. If it is, the reader is
-    /// observed like other readers.
+    /// If a guest is not allowed to write the file, reports the guest's reader as finished. If the guest is allowed to
+    /// write the file, the reader is observed like other readers.
     private func suspendGuestReader(_ claim: ClaimID, _ claimant: any Claimant) {
         let mayWrite = claimant.userMayWrite()
         let now = Self.now
@@ -238,7 +238,8 @@ extension Engine {
         }
     }
 
-    /// Delays are counted at most once in this time, even if a guest answers a thousand questions in a row.
+    /// The shortest time between two counts of a delay. A guest can answer a thousand questions in a row, and a count
+    /// for each answer would take too long.
     private static let countedTogether = TimeSpan.milliseconds(10)
 
     /// Notes an answer that came in time. A late answer has no effect, because it has delayed other users as long as a

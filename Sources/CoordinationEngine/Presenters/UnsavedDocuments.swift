@@ -81,8 +81,8 @@ extension Engine {
         }
         guard isNew else { return }
         document.invalidateAttributes()
-        // A look-up at the same time can give the kernel the old attributes. So they are dropped once more, after the
-        // answer of such a look-up.
+        // A look-up at the same time can give the kernel the old attributes. So the kernel's attributes are dropped
+        // once more when such a look-up has been answered.
         timers.schedule(at: (Self.now + Self.longestAnswer).nanoseconds) { [self] in
             if self.isUnsaved(document.item) { document.invalidateAttributes() }
         }

@@ -9,7 +9,7 @@ package final class LiveCounters: Sendable {
     package let asked = Atomic<UInt64>(0)
     package let forfeited = Atomic<UInt64>(0)
     package let proceeded = Atomic<UInt64>(0)
-    /// Holders that yielded to other claims because they had nothing to lose.
+    /// Holders that were suspended because they had nothing to lose, such as a reader at the end of its file.
     package let yielded = Atomic<UInt64>(0)
     /// Holders that were suspended although they perhaps still used their files.
     package let suspended = Atomic<UInt64>(0)

@@ -120,7 +120,7 @@ package struct Counters: Hashable, Sendable {
     package var forfeited: UInt64 = 0
     /// Claims that reached their time limit and were granted although other claims blocked them.
     package var proceeded: UInt64 = 0
-    /// Holders that yielded to other claims because they had nothing to lose.
+    /// Holders that were suspended because they had nothing to lose, such as a reader at the end of its file.
     package var yielded: UInt64 = 0
     /// Holders that were suspended at a time limit.
     package var suspended: UInt64 = 0
@@ -211,11 +211,13 @@ package struct JournalStep: Hashable, Sendable {
         case retargeted
         /// The claim was granted, suspended or refused in order to end a deadlock.
         case deadlock
-        // The holder in contention yielded or was suspended, so that other claims no longer wait for it.
+        // The holder was suspended, so that other claims no longer wait for it: `yielded` if it had nothing to lose,
+        // else `suspended`.
         case yielded, suspended
         // Questions to a presenter, answers of the presenter, and notices to the presenter.
         case asked, answered, forfeited, told
-        // Changes of the state of a waiting request.
+        // Steps of a waiting request: it got ESTALE for a retry, waits under a lock of the kernel, got ESTALE for
+        // another reason, or was interrupted.
         case retried = "bounced"
         case parkedUnderLock, stale, interrupted
         // Steps of a save: a name was removed, has a file again, got its former file back, or stayed without a file.
