@@ -170,8 +170,9 @@ final class ClientResources: Sendable {
         tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
     ) throws(ProtocolFailure) -> AccessPlan? {
         let (accessRequest, plan, party) = (prepared.accessRequest, prepared.plan, prepared.party)
-        // A guest without the right to write gets a claim like that of an unaware program. Such a claim is suspended when the
-        // guest is idle, so that writers need not wait for it.
+        // A guest without the right to write gets a claim like the claim of an unaware program. In contention, this
+        // claim is suspended like the claim of a reader that has stopped reading. So writers wait for it only a short
+        // time.
         let nature = plan.isReadOnlyGuest && accessRequest.nature == .aware ? .handle : accessRequest.nature
         var request = Coordination.ClaimRequest(claim, nature, plan.parts[0], Array(plan.parts.dropFirst()))
         request.within = accessRequest.within

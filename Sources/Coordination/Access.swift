@@ -21,7 +21,8 @@ public enum Access: Hashable, Sendable {
     /// Whether the access removes an item: it deletes the item, or replaces the item that had the name.
     public var isDeletion: Bool { self == .write(.forDeleting) || self == .write(.forReplacing) }
 
-    /// Whether claims with these two accesses are allowed to be held on one item at the same time. Only two reads are.
+    /// Whether two claims with these accesses are allowed to be held on one item at the same time. This is so only if
+    /// both accesses are reads.
     public func isCompatible(with other: Access) -> Bool { !isWrite && !other.isWrite }
 }
 
@@ -36,7 +37,8 @@ public struct ReadingOptions: OptionSet, Hashable, Sendable {
     public static let withoutChanges = Self(rawValue: 1)
     /// If the item is a symbolic link, its target is read.
     public static let resolvesSymbolicLink = Self(rawValue: 2)
-    /// The read causes no download of contents. Its locks and its questions to presenters are those of any other read.
+    /// The read causes no download of contents. Otherwise it is treated like any other read, with the same locks and
+    /// questions.
     public static let immediatelyAvailableMetadataOnly = Self(rawValue: 4)
     /// The reader makes a copy and then ends the claim. Until then the claim is treated like the claim of any other
     /// read.

@@ -62,7 +62,7 @@ public struct ClaimRequest: Hashable, Sendable {
 
     public let claim: ClaimID
     public let nature: Nature
-    /// The access pattern of the handle; empty if the claim is not that of a handle.
+    /// The access pattern of the handle; empty if the claim belongs to no handle.
     public let accessPattern: AccessPattern
     public let first: Part
     // Empty or one element. Most requests have no extra properties and are copied often; an empty array is cheap to

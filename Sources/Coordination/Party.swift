@@ -79,7 +79,8 @@ public struct Party: Hashable, Sendable {
         get { box.common.session }
         set { common.session = newValue }
     }
-    /// The controlling terminals as device numbers, 0 for none: first that of the process, then that of each ancestor.
+    /// The controlling terminals as device numbers; 0 means no terminal. The process's terminal comes before the
+    /// terminals of the ancestors.
     public var terminals: [Int32] {
         get { box.common.terminals }
         set { common.terminals = newValue }

@@ -217,10 +217,10 @@ extension Arbiter {
         releaseWatchers(of: id)
     }
 
-    /// How many of the last contended claims are searched for an earlier contention of the same program.
+    /// This many of the last contended claims are searched for another contention of the same program.
     ///
-    /// Later contentions of a program get the start of its first one, so any recent contention of the program shows
-    /// this start.
+    /// A later contention of a program gets the start of the program's first contention. So any contention that is found
+    /// shows this start.
     private static let lookedAtForBeginning = 64
 
     /// Y6: Returns the moment at which a holder's contention begins.

@@ -28,8 +28,8 @@ struct HolderGroups: Sendable {
         let item: ItemID?
         let suspensionScope: SuspensionScope
 
-        /// Y1, Y7: Whether a holder of this kind is suspended at a time limit. Name changes and pending saves never
-        /// are.
+        /// Y1, Y7: Whether a holder of this kind is suspended at a time limit. Name changes and pending saves have no
+        /// such limit.
         var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
         /// D1: Whether a holder of this kind depends on the claims for which its program waits.
         var mayDepend: Bool { isIdentified && (nature == .handle || nature == .aware) }

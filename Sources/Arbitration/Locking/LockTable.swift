@@ -244,7 +244,7 @@ extension LockTable {
     }
 }
 
-/// Numbers for the check of the invariants.
+/// Counts of entries, which debug builds compare when they check the invariants.
 extension LockTable {
     /// The number of entries in all queues. A claim has an entry in each of its queues.
     var countOfPlaces: Int { queues.values.reduce(0) { $0 + $1.held.count + $1.waiting.count } }

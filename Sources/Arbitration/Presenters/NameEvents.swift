@@ -44,15 +44,15 @@ struct NameEvents: Sendable {
 
     let name: NameKey
     let place: Place
-    /// N7: Whether the name is below the presented directory. A name outside is stored only if an item was moved from
-    /// the directory to it.
+    /// N7: Whether the name is below the presented directory. A name outside the directory is stored only if an item
+    /// was moved out of the directory to this name.
     var isInside: Bool
     /// The item that had the name before the access session.
     var before: ItemID?
     var now: ItemID?
     var carried = CarriedState()
-    /// The item that a move to this name has replaced. If two names are exchanged by two moves, the second move moves
-    /// this item.
+    /// The item that had this name, and was replaced by a move to this name. If two names are exchanged by two moves,
+    /// the second move moves the replaced item.
     var displaced: (item: ItemID, carried: CarriedState)?
     var arrival: Arrival?
     /// The cause of the last event by which an item lost the name.
@@ -85,7 +85,8 @@ struct NameEvents: Sendable {
                 origin: carried.origin ?? (before == item ? name : nil), changed: carried.changed)
         }
         guard isSecondHalf else {
-            // Events of another name of the same file were stored under this name. In fact, no item has the name now.
+            // The file has two names, and events of its other name were stored under this name. So no item has this
+            // name now.
             self.now = nil
             return CarriedState()
         }
@@ -94,8 +95,8 @@ struct NameEvents: Sendable {
             let origin = displaced.carried.origin ?? (before == item ? name : nil)
             return CarriedState(origin: origin, changed: displaced.carried.changed)
         }
-        // This is the second of two moves that exchange two names. The first was stored before it was known that this
-        // item had the name.
+        // Two moves exchange two names, and this is the second move. When the first move was stored, it was not known
+        // that this item had the name.
         if before == nil { before = item }
         return CarriedState(origin: before == item ? name : nil)
     }
@@ -227,8 +228,8 @@ struct NameEventLog: Sendable {
         {
             changed = entries[from].other
         }
-        // This may be the second of two moves that exchange two names. A name that the first move has given to another
-        // item is not forgotten.
+        // Perhaps two moves exchange two names, and this is the second move. The name that the first move gave to
+        // another item is not forgotten.
         let kept = itemEvent.names.filter { name in
             guard let mover = itemEvent.mover, name != itemEvent.names.last, let known = index[name] else {
                 return false
@@ -327,8 +328,8 @@ extension NameEventLog {
         return first + rest
     }
 
-    /// N5: Names that an item had before the access session, and that no item has now. A save may have removed such a
-    /// name in its first step.
+    /// N5: Names that an item had before the access session, and that no item has now. Perhaps a save has removed the
+    /// name in its first step, and gives the name to a new file later.
     var goneNames: Set<NameKey> {
         let moved = Set(formerNames().values)
         return Set(

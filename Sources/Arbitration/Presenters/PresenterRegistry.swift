@@ -8,8 +8,7 @@ import Coordination
 /// Invariants (I5):
 ///
 /// - Each access session is in the list of its presenter, and in no other list.
-/// - If a claim is a member of a session, the claim's consultation lists the session. If a claim's consultation lists a
-///   session, the claim is a member of the session.
+/// - A claim is a member of a session exactly if the claim's ``Consultation`` lists the session.
 /// - Each open question has a presenter, and is in the presenter's list.
 /// - `openQuestionCounts` counts the open questions by process, and `guestWaiters` counts them by guest.
 /// - Each presenter with an item is in the list of the item, and in the list of the item's directory.
@@ -169,21 +168,21 @@ extension PresenterRegistry {
 
 }
 
-/// Access sessions, and the consultation of each claim: the record of the claim's presenters.
+/// Access sessions, and a ``Consultation`` for each claim: the record of the claim's presenters.
 extension PresenterRegistry {
     mutating func insert(_ accessSession: AccessSession) {
         accessSessions[accessSession.id] = accessSession
         records[accessSession.presenter]?.accessSessions.append(accessSession.id)
     }
 
-    /// Removes an access session, but not from the consultations of the session's claims.
+    /// Removes an access session, but leaves it in the records of its claims.
     mutating func removeAccessSession(_ id: AccessSessionID) -> AccessSession? {
         guard let removed = accessSessions.removeValue(forKey: id) else { return nil }
         records[removed.presenter]?.accessSessions.removeAll { $0 == id }
         return removed
     }
 
-    /// Removes an access session, also from the consultations of the session's claims.
+    /// Removes an access session, and removes it from the records of its claims.
     mutating func dissolve(_ id: AccessSessionID) -> AccessSession? {
         guard let removed = accessSessions.removeValue(forKey: id) else { return nil }
         for member in removed.members { consultations[member]?.accessSessions.removeAll { $0 == id } }
@@ -204,21 +203,20 @@ extension PresenterRegistry {
         of claim: ClaimID, _ consultation: Consultation = Consultation()
     ) { consultations[claim] = consultation }
 
-    /// Removes and returns the consultation of a claim, which is the record of the claim's presenters. The claim stays
-    /// a member of its access sessions.
+    /// Removes and returns the record of a claim's presenters. The claim stays a member of its access sessions.
     mutating func removeConsultation(of claim: ClaimID) -> Consultation? {
         consultations.removeValue(forKey: claim)
     }
 
-    /// Changes the consultation of a claim, which is the record of the claim's presenters. Does nothing if there is no
-    /// consultation.
+    /// Changes the record of a claim's presenters. Does nothing if there is no record.
     @inline(__always)
     mutating func updateConsultation(of claim: ClaimID, _ body: (inout Consultation) -> Void) {
         guard let entry = consultations.index(forKey: claim) else { return }
         body(&consultations.values[entry])
     }
 
-    /// Adds a claim that has a consultation to an access session. The session does not end while it has members.
+    /// Adds a claim to an access session. The claim must have a record of its presenters. The access session does not
+    /// end while it has members.
     mutating func addMember(_ claim: ClaimID, to id: AccessSessionID) {
         if let entry = accessSessions.index(forKey: id) {
             accessSessions.values[entry].members.append(claim)

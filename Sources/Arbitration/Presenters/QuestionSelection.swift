@@ -36,8 +36,8 @@ extension Arbiter {
         }
     }
 
-    /// P15: The aware accesses within which a claim is made, and for which a writer of the presenter's item would have
-    /// to wait.
+    /// P15: The aware accesses within which a claim is made. Only accesses that would make a writer of the presenter's
+    /// item wait are returned.
     private func accesses(around claim: Claim, on record: PresenterRecord) -> [ClaimID] {
         guard !claims.aware.isEmpty, let item = record.item else { return [] }
         let outermostPackage = tree.outermostPackage(of: item, at: record.place)
@@ -247,7 +247,8 @@ extension Arbiter {
             + unaskedWritesOfMuted(by: claim, party)
     }
 
-    /// The presenters that were not asked for a claim, because the claim was granted before its turn.
+    /// The presenters that were not asked for a claim, because the claim was granted while other claims still blocked
+    /// it.
     private func presentersNotAsked(by claim: Claim) -> [PresenterID] {
         guard concernsPresenters(claim) else { return [] }
         let questionPlans = questionPlans(of: claim, families.party(of: claim.id) ?? .nobody)

@@ -62,7 +62,8 @@ struct Claim: Sendable {
         extra = Extra(request.rest, [], within: request.within, answering: request.answering)
     }
 
-    /// Y1, Y7, B3: Whether the claim is suspended at a time limit. Claims of name changes and pending saves never are.
+    /// Y1, Y7, B3: Whether the claim is suspended at a time limit. The claims of name changes and pending saves have no
+    /// such limit.
     var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
     /// Whether the claim was made over the control socket.
     var isAware: Bool { nature == .aware || nature == .batch }

@@ -102,9 +102,9 @@ package struct ResourceUsageForm: Hashable, Sendable, Codable {
     package init() {}
 }
 
-/// How the daemon notices changes out of band, that is, around the mount.
+/// How the daemon notices changes out of band: changes that other programs make to the files below the mount.
 package struct SourceWatchForm: Hashable, Sendable, Codable {
-    /// The interface of the kernel that reports changes around the mount: `fanotify`, `inotify`, or `none`.
+    /// The interface of the kernel that reports changes out of band: `fanotify`, `inotify`, or `none`.
     package var watch = ""
     /// The reason why the daemon does not notice some changes; nil if it notices all changes.
     package var shortage: String?

@@ -9,7 +9,7 @@ package struct CauseForm: Hashable, Sendable, Codable {
     package var user: UInt32?
     /// The access of the program: `read`, or the write option.
     package var operation: String
-    /// True if the program changed the files around the mount; missing otherwise.
+    /// True if the program changed the files out of band and not through the mount; missing otherwise.
     package var uncoordinated: Bool?
 
     package init(

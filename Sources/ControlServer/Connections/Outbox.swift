@@ -182,8 +182,8 @@ final class Outbox {
         let (wasOpen, wasRead) = (isOpen, isRead)
         isWriting = false
         count(message, -1)
-        // Two changes are reported: replies have room again, or the client may be read from again. The second can happen before
-        // the first.
+        // The connection is told of two changes: there is room for replies again, or the client's messages may be read
+        // again. Each change can happen without the other.
         if (isOpen && !wasOpen) || (isRead && !wasRead) {
             channel.eventLoop.assumeIsolated().execute { self.hasRoom() }
         }

@@ -50,7 +50,7 @@ struct Guest: Sendable {
         }
     }
 
-    /// Removes from `messages` those that a presenter of the user is not sent, and returns the rest.
+    /// Returns those of the given messages that a presenter of the user is sent.
     ///
     /// A question delays other programs. Questions are therefore sent only to a user with the right to write the item.
     /// Questions about a deletion need the right to delete it.

@@ -372,8 +372,8 @@ extension ConnectionPresenters {
         }
     }
 
-    /// Queues checks for the notices of a presenter that lost their names because too many checks were waiting. The checks of
-    /// all earlier messages come first.
+    /// Queues checks for notices of a presenter. These notices have lost their names, because too many checks were
+    /// waiting. The checks of all earlier messages come before these checks.
     private func checkCoalesced(of presenter: PresenterID, for guest: Guest) {
         guard let gaps = coalescedNotices.removeValue(forKey: presenter), let known = presented[presenter]
         else {

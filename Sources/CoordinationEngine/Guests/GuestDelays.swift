@@ -110,7 +110,8 @@ extension Engine {
         let account: DelayLedger.Account? = withState { state in
             if mayWrite { state.claims[claim]?.delayLimit = .exemptAsWriter }
             guard !mayWrite, let account = exceeded(by: claim, at: now, in: state) else { return nil }
-            // The check and the report are made under one lock, so that the contention cannot end between them.
+            // The check and the report are made under one lock, so that the contention cannot end between the check and
+            // the report.
             state.arbiter.handle(.observed(claim, .atEnd), at: now, into: &state.effects)
             state.claims[claim]?.delayLimit = .suspended(account)
             return account
