@@ -179,8 +179,8 @@ final class ClientResources: Sendable {
         request.answering = accessRequest.answering
         let claimant = AwareClaimant(plan.parts.map(\.access), to: plan.claimedDocuments, by: party)
         let admission = services.engine.claim(request, by: claimant)
-        // The engine normally asks for the party of a claim only when the claim meets another claim. It gets the party now,
-        // because it compares changes during this access with the party.
+        // The engine normally asks for the party of a claim only when the claim meets another claim. Here the engine
+        // gets the party immediately, because it compares changes during this access with the party.
         if nature != .handle { services.engine.identify(claim, as: party) }
         // If `close()` ran before the claim existed, it could not withdraw the claim. So the claim is withdrawn here.
         if state.withLock({ $0.isClosed }) {

@@ -33,8 +33,8 @@ extension Arbiter {
         clock.setTimer(for: .accessSession(id), at: end)
     }
 
-    /// N5: Called before a presenter is told of a party's access. Ends the access sessions of other programs that have
-    /// no claims any more.
+    /// N5: Called before a presenter is told of a party's access. If an access session of another program has no claims
+    /// any more, ends the session now.
     mutating func endTrailingSessions(
         of record: PresenterRecord, but party: Party, _ effects: inout [Effect],
         where isConcerned: (AccessSession) -> Bool = { _ in true }

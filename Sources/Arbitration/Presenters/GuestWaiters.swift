@@ -16,8 +16,8 @@ struct GuestWaiters: Sendable {
         if noted.insert(claim).inserted { users[user, default: FIFOQueue()].append(claim) }
     }
 
-    /// Returns the first claim of each user that still waits. Removes the claims stored before it, because they no
-    /// longer wait.
+    /// For each user, returns the first claim that still waits. Removes the claims that were stored before this claim,
+    /// because they no longer wait.
     mutating func waiting(since: (ClaimID) -> Instant?) -> [(user: UInt32?, claim: ClaimID, asked: Instant)] {
         var found: [(user: UInt32?, claim: ClaimID, asked: Instant)] = []
         for user in Array(users.keys) {

@@ -80,7 +80,8 @@ extension PresenterRegistry {
 
 /// N15: The muted presenters of each item that may have unsaved work, by their program.
 ///
-/// A grant lists only one of these presenters. With these lists it is found without a visit to each presenter.
+/// A grant lists only one of these presenters. By these lists, the arbiter finds this presenter without a visit to each
+/// presenter.
 struct MutedRepresentatives: Sendable {
     /// P5: A program with presenters. A party either asks all presenters of one program, or none of them.
     private struct Program: Hashable {

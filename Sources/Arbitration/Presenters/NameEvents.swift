@@ -113,11 +113,11 @@ struct NameEventLog: Sendable {
     /// N10: Whether any name got or lost an item.
     private(set) var hasSteps = false
 
-    /// N8: When an access session has events of this many names, it tells its presenter immediately, and not at its
-    /// end.
+    /// N8: When an access session has events of this many names, its presenter is told immediately, and not at the end
+    /// of the session.
     ///
-    /// The number is 256, or less if there are very many presenters. So the sessions of one program with all presenters
-    /// store at most about 32,768 names.
+    /// The number is 256, or less if there are very many presenters. A program can have an access session with each
+    /// presenter. All these sessions together store at most about 32,768 names.
     static func most(among presenters: Int) -> Int { max(4, min(256, 32_768 / max(presenters, 1))) }
 
     var hasUnreported: Bool { entries.contains { !$0.isSettled } }

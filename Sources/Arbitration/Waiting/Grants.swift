@@ -171,11 +171,11 @@ extension Arbiter {
         agenda.addGrantCandidates(waits.releaseWatchers(of: id))
     }
 
-    /// Q3: A claim that waits for a holder does not block claims of the holder's program. So the waiting claims of each
-    /// new holder's program are reviewed.
+    /// Q3: Reviews the waiting claims of each new holder's program. These claims are no longer blocked by claims that
+    /// wait for the new holder.
     ///
     /// Holders of one process have the same related claims, so each process is looked up once. A holder with a purpose
-    /// is also related to the claims with this purpose, so each such holder is looked up.
+    /// is also related to the claims with this purpose. So each holder with a purpose is looked up.
     private mutating func addRelativesOfNewHolders() {
         var processes: Set<ProcessID> = []
         for id in agenda.newHolders {
@@ -200,10 +200,11 @@ extension Arbiter {
         }
     }
 
-    /// The waiting claims of the holder's program that a new holder of only one item can affect: those on this item.
+    /// The waiting claims on the holder's item that are of the holder's program. If a new holder has only one item, no
+    /// other claims of its program must be reviewed.
     ///
-    /// Nil if many claims wait for the item, or if one of the waiting claims also needs another resource. In these
-    /// cases all waiting claims of the program are reviewed.
+    /// Nil if the holder or one of the waiting claims also needs another resource, or if many claims wait for the item.
+    /// In these cases all waiting claims of the program are reviewed.
     private func waiters(heldUpBy holder: Claim, alone party: Party) -> [ClaimID]? {
         guard holder.isOnOneItem else { return nil }
         guard let waiting = locks[.item(holder.first.item)]?.waiting else { return [] }

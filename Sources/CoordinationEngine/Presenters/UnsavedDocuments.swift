@@ -17,7 +17,8 @@ struct UnsavedDocuments: Sendable {
 
     func presenters(of item: ItemID) -> Set<PresenterID> { presenters[item] ?? [] }
 
-    /// Adds a presenter to the presenters with unsaved changes of an item. Returns false if it was one of them before.
+    /// Adds a presenter to the presenters with unsaved changes of an item. Returns false if the presenter was added
+    /// before.
     mutating func insert(_ presenter: PresenterID, showing item: ItemID) -> Bool {
         guard items[presenter] != item else { return false }
         remove(presenter)
