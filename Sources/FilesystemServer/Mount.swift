@@ -64,7 +64,8 @@ package final class Mount: StatusSource {
         self.mountpoint = mountpoint
         let before: MountTable
         do throws(Errno) {
-            // New threads inherit capabilities. So the capability is dropped before threads start.
+            // The right to exceed quotas and to use reserved blocks is given up before threads start, because new threads
+            // inherit it.
             do throws(Errno) {
                 try ThreadIdentity.dropResourceCapability()
             } catch {

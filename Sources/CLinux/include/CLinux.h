@@ -3,7 +3,7 @@
 #define CLINUX_H
 // Functions and structures that Swift cannot get from its Glibc module. This module is compiled without _GNU_SOURCE, so it
 // lacks O_PATH, renameat2(2), statx(2) and others. Some C structures, such as struct stat, would belong to two modules at the
-// same time. Instead of them, this header has structures with the same values.
+// same time. This header has other structures with the same values.
 #include "CLinuxCommand.h"
 #include <stddef.h>
 #include <stdbool.h>
@@ -52,8 +52,9 @@ int clinux_openat2(int directory, const char *name, uint64_t flags, uint64_t mod
 extern const uint64_t CLINUX_RESOLVE_ONE_NAME;     // RESOLVE_BENEATH, NO_SYMLINKS and NO_MAGICLINKS
 extern const uint64_t CLINUX_RESOLVE_NO_SYMLINKS;  // RESOLVE_NO_SYMLINKS and NO_MAGICLINKS
 extern const uint64_t CLINUX_RESOLVE_AT_HAND;      // RESOLVE_CACHED and NO_XDEV
-// These functions mount by descriptors. fsopen(2) begins. fsconfig(2) sets a string, or a flag if `value` is NULL. fsmount(2)
-// creates the file system. move_mount(2) mounts it over an open directory, or beneath the mount with the open root.
+// These functions make a mount by descriptors. fsopen(2) prepares a file system. fsconfig(2) sets a string option of it, or a
+// flag if `value` is NULL. fsmount(2) creates the file system. move_mount(2) mounts it over an open directory, or beneath the
+// mount with the open root.
 int clinux_fsopen(const char *type);
 int clinux_fsconfig(int context, const char *key, const char *value);
 int clinux_fsmount(int context, uint32_t attributes);

@@ -29,8 +29,8 @@ extension DataPlane {
         return route
     }
 
-    /// Chooses a route for a file that is not open. A close of another handle may close the chosen backing file before this
-    /// open is counted. In this case a route is chosen again.
+    /// Chooses a route for a file that is not open. Before this open is counted, the close of another handle may close the
+    /// chosen backing file. In this case the route is chosen anew.
     private func newRoute(
         for handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply

@@ -46,7 +46,7 @@ package struct KernelCacheTracker<Validator: Equatable> {
         if entry.validator == validator {
             guard entry.hasBegun || entry.readers == 0 else { return .uncached }
             entry.readers += 1
-            // No reader fills the cache any more: the opener that should have filled it has closed the file again.
+            // If `hasBegun` is still false, the reader that was to fill the cache has closed the file without reading.
             entry.hasBegun = true
             entries[node] = entry
             return .reuse

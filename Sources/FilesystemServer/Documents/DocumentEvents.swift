@@ -87,7 +87,8 @@ final class DocumentEvents: Sendable {
             }
     }
 
-    /// The place of a file under its present name. After a rename, a presenter may ask the daemon for the path of this place.
+    /// The place of a file under its present name, for an event. A presenter may read the event after a rename of the file, and
+    /// the place still contains this name.
     func place(of node: Node) -> Place {
         let (name, parent, _) = node.location
         return parent.map { places.place(name, in: $0) } ?? Place()
@@ -142,8 +143,8 @@ final class DocumentEvents: Sendable {
         of node: Node, from: NameChange, to: NameChange, over document: ItemID? = nil,
         isSecondHalf: Bool = false, under claim: ClaimID? = nil
     ) {
-        // A rename through the mount was noted before it happened, and this call changes nothing. A rename out of band is noted
-        // only now.
+        // For a rename through the mount, this call changes nothing: that rename was noted before it happened. A rename out of
+        // band is noted only now.
         if engine.hasAwareClients { places.beginRename(of: node, from: from.known) }
         defer { places.endRename(of: node) }
         noteNames(of: node)

@@ -48,8 +48,8 @@ final class DocumentFinder: DocumentSource {
         for name in names where !name.isOrdinary { throw .system(EINVAL) }
         for _ in 0..<Self.longestChase {
             var walked: [Node] = []
-            // Each look-up of the walk is undone here. The table of documents retains the nodes of a tracked document by
-            // look-ups of its own.
+            // The walk has counted a look-up of each node, and these look-ups are taken back here. For a tracked document, the
+            // table of documents counts look-ups of its own.
             defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
             if let file = try walk(names, &walked) { return file }
         }

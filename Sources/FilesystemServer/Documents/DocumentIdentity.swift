@@ -40,8 +40,8 @@ final class DocumentIdentity: Sendable {
 
     /// Makes a file the document, because the file was renamed over the document's former file.
     ///
-    /// The caller calls this function before it gives the new name to the file's node. After that, it tells the engine the
-    /// place of the document's presenters.
+    /// The caller calls this function before it gives the new name to the file's node. After that, the caller tells the engine
+    /// where the document's presenters are.
     func takeOver(_ node: Node, from target: Node) {
         let (document, orphan) = (target.item, context.makeItem())
         become(document, node, orphan: orphan)
@@ -159,9 +159,9 @@ final class DocumentIdentity: Sendable {
         engine.noteMove(of: pendingSave.document, move, by: claimant?.identify() ?? .nobody)
     }
 
-    /// Does the same as `follow(_:to:by:)` for a document that is not tracked. If the file that had the missing name has
-    /// another name now, it becomes the document again, and waiting claims follow it. Presenters of the directory get an event
-    /// for a move, or for a deletion if the file has no name.
+    /// Ends a pending save of a document that is not tracked, because the supposed save was a move or a deletion. If the file
+    /// that had the missing name has another name now, it becomes the document again, and waiting claims follow it. Presenters
+    /// of the directory get an event for a move, or for a deletion if the file has no name.
     private func follow(_ pendingSave: PendingSave, untrackedBy claimant: (any Claimant)?) {
         let former = nodes[NodeID(pendingSave.oldNode.rawValue)].flatMap { $0.hasName ? $0 : nil }
         if let former { adopt(pendingSave.document, by: former) }

@@ -23,7 +23,7 @@ extension DocumentIdentity {
         }
     }
 
-    /// Adds a handle to the table in which a rename of its file finds the handle.
+    /// Adds a handle to the table of open handles. A rename of the file searches this table for the file's writers.
     func insert(_ handle: Handle) {
         handles.insert(handle)
         // The file may have become a document after the open found that the handle needs no claim. So the check is repeated.

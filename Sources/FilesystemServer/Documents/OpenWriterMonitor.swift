@@ -17,10 +17,10 @@ import Synchronization
 /// A file is in the table only while a program has it open for writing and a presenter is interested in it. The first poll that
 /// finds no such program or no such presenter removes the file.
 final class OpenWriterMonitor: Sendable {
-    /// The time between two polls of an unchanged file. If a handle is younger than this time, a change is reported only this
-    /// time after the poll that found it.
+    /// The time between two polls of an unchanged file. If a handle was opened less than `interval` ago, a change is reported
+    /// only `interval` after the poll that found the change.
     ///
-    /// Most programs open, write and close a file within this time. For their writes, only the close causes an event.
+    /// Most programs open, write and close a file within `interval`. For their writes, only the close causes an event.
     static let interval = TimeSpan.milliseconds(500)
     /// The time between the poll that finds a change and the event for it. The sum of this time and ``interval`` is less than
     /// one second, as promised.

@@ -78,7 +78,8 @@ final class TrackedFile: TrackedDocument {
         if let successor { return successor.place }
         return switch place {
         case .node(let node): documents.places.place(of: node)
-        // If directories above the document are missing as well, its place is the nearest directory that exists.
+        // If directories above the document are missing as well, the document's place is the nearest existing directory above
+        // it.
         case .names(_, let directory, _): documents.places.place(in: directory)
         }
     }

@@ -25,7 +25,7 @@ struct NodeName: Sendable {
 /// 4. Only `DocumentTable` changes `isTracked`, under its lock.
 ///
 /// A function that replaces a directory returns the former directory, because this may be the last reference to it. The caller
-/// releases the reference after the lock.
+/// releases the lock first, and then the reference.
 struct NodeNames {
     /// The most names besides the known one that are remembered. If the file changes, presenters get events only for remembered
     /// names.

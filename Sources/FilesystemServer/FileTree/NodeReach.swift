@@ -67,7 +67,7 @@ struct NodeReach {
         return (opened, true)
     }
 
-    /// Takes out the descriptor. The caller releases it after the lock.
+    /// Takes out the descriptor. The caller releases the lock first, and then the descriptor.
     mutating func takeDescriptor() -> SharedDescriptor? { descriptor.take() }
 
     mutating func pin() { pins += 1 }

@@ -10,13 +10,13 @@ enum PackageDetection {
     /// The extensions of documents that are directories, in lower case.
     private static let extensions: Set<[UInt8]> = Set(
         [
-            // TextEdit, Markdown editors, Scrivener, Ulysses.
+            // Documents of TextEdit, of Markdown editors, of Scrivener and of Ulysses.
             "rtfd", "textbundle", "scriv", "ulysses",
             // Weak packages: programs take turns with the whole package, but each file has versions of its own.
             "weakpkg",
-            // Pages, Numbers and Keynote; OmniGraffle and OmniOutliner.
+            // Documents of Pages, Numbers, Keynote, OmniGraffle and OmniOutliner.
             "pages", "numbers", "key", "graffle", "oo3",
-            // GarageBand, Logic, Final Cut, Photos.
+            // Documents of GarageBand, Logic, Final Cut and Photos.
             "band", "logicx", "fcpbundle", "photoslibrary",
         ].map { Array($0.utf8) })
 

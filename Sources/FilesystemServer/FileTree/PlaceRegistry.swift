@@ -199,7 +199,8 @@ private final class LinkNameCache: Sendable {
 
     func note(_ name: NameBytes, in directory: Node) -> LinkID {
         let link = Self.number(of: name, in: directory)
-        // A forgotten name may contain the last reference to a directory. So the forgotten names are released after the lock.
+        // A forgotten name may contain the last reference to a directory. So the forgotten names are released when the lock is
+        // no longer held.
         let forgotten: [LinkID: NodeName] = state.withLock { state in
             guard state.recent.updateValue(NodeName(name: name, directory: directory), forKey: link) == nil,
                 state.recent.count >= Self.capacity

@@ -107,7 +107,7 @@ final class Handle: Claimant {
     private let writesToShared: Bool
     unowned let processes: ProcessResolver
     private let state: Mutex<State>
-    /// Whether the daemon has told the kernel to drop its cache of the file, and the kernel has not read the file since.
+    /// Whether the daemon has told the kernel to drop its cache of the file, and the kernel has not read the file since then.
     let awaitsFirstRead = Atomic(false)
     /// The number of the last READ of the file before this handle was opened. At the open, the kernel drops its cache of the
     /// file, so earlier READs have no effect (``DataOrder``).
@@ -274,7 +274,7 @@ extension Handle {
     func becomeBystander() -> Bool { state.withLock { $0.coordination.becomeBystander() } }
 }
 
-// How the data of the handle moves, see ``HandleData``.
+// The data route and the descriptor of the handle, see ``HandleData``.
 extension Handle {
     /// Whether the daemon moves the data of this handle.
     var movesData: Bool { state.withLock { $0.data.isMovedHere } }
@@ -333,7 +333,7 @@ extension Handle {
 
     var hasProvisionalCopy: Bool { state.withLock { $0.writing.provisionalCopy != nil } }
     func takeProvisionalCopy() -> ProvisionalCopy? { state.withLock { $0.writing.provisionalCopy.take() } }
-    /// Stores a provisional copy. Returns the former provisional copy, which the caller releases after the lock.
+    /// Stores a provisional copy. Returns the former provisional copy.
     func replaceProvisionalCopy(with copy: ProvisionalCopy) -> ProvisionalCopy? {
         state.withLock { state in
             defer { state.writing.provisionalCopy = copy }

@@ -53,7 +53,7 @@ struct HandleData {
         return file
     }
 
-    /// Takes out the descriptor. The caller releases it after the lock.
+    /// Takes out the descriptor. The caller releases the lock first, and then the descriptor.
     mutating func takeDescriptor() -> Handle.SharedFile? { descriptor.take() }
 
     /// Stores an error of writing that another handle found. If this handle has a descriptor, the descriptor reports the error,

@@ -68,8 +68,8 @@ extension Handle: DescriptorOwner {
         }
     }
 
-    /// A descriptor for operations that do not change the file. They are possible even if the file is now immutable, is being
-    /// executed, or is not writable any more.
+    /// A descriptor for operations that do not change the file. Such operations are possible even if the file is now immutable,
+    /// is being executed, or is not writable any more.
     func fileToLookAt() throws(Errno) -> SharedFile {
         do throws(Errno) {
             return try anyFile()

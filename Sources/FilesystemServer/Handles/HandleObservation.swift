@@ -25,8 +25,8 @@ extension Handle {
         return .unchanged(position: position)
     }
 
-    /// Observes a reader. A reader at the end of the file may not have noticed the end yet. So it counts as reading for the
-    /// time `readerIdle`.
+    /// Observes a reader. A reader at the end of the file may not have noticed the end yet. So such a reader counts as reading
+    /// for the time `readerIdle`.
     ///
     /// The time begins at the first observation of the reader at this offset, even if other claims begin to wait later.
     private func observeReading() -> Observation {

@@ -20,10 +20,11 @@ struct ObservedPosition {
 /// The changes that a program has made by a handle, as far as the daemon knows.
 ///
 /// 1. A handle that may write or truncate has a baseline from the moment when its program can reach the data.
-/// 2. When `hasWritten` has become true, only ``forgetWrites()`` makes it false, because the writes so far are then the
-///   document's contents.
-/// 3. A change of a name moves the baseline only while the baseline shows all changes.
-/// 4. A provisional copy can be taken once. When it is released, it removes its file. So it is released after the lock.
+/// 2. When `hasWritten` has become true, only ``forgetWrites()`` makes it false. The writes so far then count as the document's
+///   contents.
+/// 3. A change of a name updates the times in the baseline only if the file's contents are still those of the baseline.
+/// 4. A provisional copy can be taken once. The end of the copy object removes the copy's file, so the object is not released
+///    while the lock is held.
 struct HandleWriting {
     var baseline: Baseline?
     /// Whether the program has certainly written. The stamp may not show this, because a program can set the file's time back.

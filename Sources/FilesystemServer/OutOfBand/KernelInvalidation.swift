@@ -7,8 +7,8 @@ import Synchronization
 
 /// Makes the kernel drop cached names, attributes and contents after out-of-band changes.
 ///
-/// The kernel may let an invalidation wait for a request. So only the thread that watches the source calls these
-/// functions.
+/// An invalidation may have to wait until the daemon answers a request. So only the thread that watches the source, which
+/// answers no requests, calls these functions.
 ///
 /// These functions never read a file on a submount (``Node/isOnSubmount``). Such a file might not answer, and the
 /// waiting thread would report no further changes.

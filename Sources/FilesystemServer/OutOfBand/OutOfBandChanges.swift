@@ -67,8 +67,8 @@ struct OutOfBandChanges {
 
     mutating func add(_ dirtyName: DirtyName) {
         let key = dirtyName.key
-        // A doubtful name that exceeds the limit is dropped. The daemon itself changes many names, and these must not
-        // make every file count as changed.
+        // If the table is full, a name is dropped for which no event shows a change. The daemon itself changes many names, and
+        // these must not make every file count as changed.
         guard !dirtyName.isDoubtful || dirtyNames[key] != nil || order.count < Self.capacity else { return }
         hasUntimedChanges = true
         if dirtyNames[key] == nil {

@@ -8,10 +8,10 @@ import Synchronization
 
 /// Detects changes of rights that programs make to the files below an in-place mount, through older descriptors.
 ///
-/// After such a change, the kernel must drop the file's cached attributes, because the old attributes may permit
-/// accesses that are now forbidden (D198). A thread does this soon after the change. It does so only where other users
-/// than the mount's owner have access, and only in the source's own file system. In all other cases, attributes are
-/// valid for at most a second: see ``AttributeReplies``.
+/// After such a change, the kernel must drop the file's cached attributes, because the old attributes may permit accesses that
+/// are now forbidden (D198). A thread makes the kernel do this soon after the change, but only where other users than the
+/// mount's owner have access, and only in the source's own file system. In all other cases, attributes are valid for at most a
+/// second: see ``AttributeReplies``.
 final class RightsWatcher: Sendable {
     private enum State: UInt8 {
         case noticing
@@ -34,7 +34,7 @@ final class RightsWatcher: Sendable {
         do throws(Errno) { watch = try ChangeWatch(attributesIn: root) } catch { return nil }
     }
 
-    /// Whether changes of rights are detected now.
+    /// Whether the thread detects changes of rights now. False while the kernel drops events, and after it has ended the watch.
     var isAtWork: Bool { state.load(ordering: .relaxed) == State.noticing.rawValue }
 
     private func become(_ new: State) { state.store(new.rawValue, ordering: .sequentiallyConsistent) }

@@ -27,7 +27,8 @@ final class CleanWriters: Sendable {
         writer.hasClaim && engine.hasYieldedClean(writer.currentClaim)
     }
 
-    /// Returns whether a writer that yielded clean may have changed its file after that.
+    /// Returns whether a writer that had changed nothing when it was suspended or preempted may have changed its file after
+    /// that.
     ///
     /// `claim`: a claim that was granted just now. Its program cannot have changed the file yet.
     func mayHaveChangedFile(_ writer: Handle, before claim: ClaimID? = nil) -> Bool {
@@ -47,8 +48,8 @@ final class CleanWriters: Sendable {
     /// Returns whether a suspended writer of the claim's file, or a writer that the claim preempted, may have changed
     /// the file.
     ///
-    /// `others` decides about writers that had not yielded clean. Returns true if there are too many writers to check
-    /// each.
+    /// `others` decides about writers that had already changed the file when they were suspended or preempted. Returns true if
+    /// there are too many writers to check each.
     func hasChangedSuspendedWriter(_ claim: ClaimID, taking others: (Handle) -> Bool) -> Bool {
         let most = SuspendedWriterVersions.mostWriters
         let found = engine.suspendedWriters(beside: claim, atMost: most + 1)
@@ -59,8 +60,8 @@ final class CleanWriters: Sendable {
         }
     }
 
-    /// Returns the writers of a file that yielded clean. Leaves out `handle`, which is about to close or change the
-    /// file.
+    /// Returns the writers of a file that had changed nothing when they were suspended or preempted. Leaves out `handle`, which
+    /// is about to close or change the file.
     func unchangedWriters(of node: Node, besides handle: Handle?) -> [Handle] {
         guard node.isOpen(besides: handle == nil ? 0 : 1) else { return [] }
         return handles.writers(on: node).filter { writer in
@@ -113,10 +114,11 @@ final class CleanWriters: Sendable {
         withExtendedLifetime(left) {}
     }
 
-    /// Returns whether an overwrite would now lose contents: a preempted writer has written some, or a presenter did
-    /// not relinquish the file.
+    /// Returns whether an overwrite would now lose contents. This is so if a preempted writer has written to the file, or if a
+    /// presenter did not relinquish the file.
     ///
-    /// A preempted writer that had yielded clean may have written after that. For such a writer the file is checked.
+    /// A writer that had changed nothing when it was preempted may have written after that. For such a writer, the function
+    /// checks whether the file has changed.
     func endangers(_ grant: Grant, by claim: ClaimID) -> Bool {
         !grant.unanswered.isEmpty || grant.preemptsMore
             || grant.preempted.contains { preempted in

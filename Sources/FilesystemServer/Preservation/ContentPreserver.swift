@@ -54,8 +54,8 @@ final class ContentPreserver: Sendable {
             return id
         }
         let closed = Self.closedDirectories(above: node)
-        // A grown version changes when data is appended to the file. After a refusal or silence of a presenter, the
-        // version must have the contents of this moment. So it is a copy.
+        // A later version of a growing file replaces this version if it begins with the same contents. But if a presenter
+        // refused or was silent, the version with the contents of this moment must stay.
         let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
         let id =
             isGrown

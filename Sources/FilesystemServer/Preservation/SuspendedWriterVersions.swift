@@ -113,8 +113,8 @@ struct SuspendedWriterVersions: Sendable {
 
         var handles: [HandleID] { found.map(\.id) }
 
-        /// Settles the versions of handles that are closed. A handle may have been closed just before a version was
-        /// added for it.
+        /// Moves the versions of closed handles to the versions that are not dropped. A handle may have been closed just before
+        /// a version was added for it.
         func settleClosed() {
             for handle in found where handle.isClosed { handle.settleVersions() }
         }

@@ -196,7 +196,8 @@ final class ProcessResolver: Sendable {
 
     /// Returns the name of a thread's program; an empty name if the thread has ended.
     func program(ofThread thread: Int32) -> [UInt8] {
-        // Each unlink(2) needs the name, and mostly for the same program.
+        // Each unlink(2) needs the name of its thread's program. Mostly one thread makes many such calls, so the last name is
+        // reused.
         let known = recent.withLock { recent in
             recent.thread == thread && Engine.now.since(recent.confirmed) < Self.confirmationLasts
                 ? recent.program : nil

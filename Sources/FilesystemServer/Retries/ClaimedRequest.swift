@@ -41,8 +41,8 @@ final class ClaimedRequest: Claimant, PreservationSubject {
     let kind: Kind
     let request: ClaimRequest
     let thread: Int32
-    /// If the request removes or renames a document as a step of a save, the save. It was assessed when the request was
-    /// made.
+    /// The save that this request is a step of, because the request removes or renames a document. Nil if the request is no
+    /// step of a save. Determined when the request was made.
     let save: SaveAssessment?
     let isInPackage: Bool
     private let made = Engine.now

@@ -36,8 +36,8 @@ extension RetryCoordinator {
 
     /// Returns whether the kernel repeats the lookup of this thread after ESTALE (D126).
     ///
-    /// The kernel repeats no lookup for a call that makes a directory, link or other item: the program would get
-    /// ESTALE. So such a call does not wait, and its item gets the missing name.
+    /// The kernel repeats no lookup for a call that makes a directory, link or other item: the program would get ESTALE. So the
+    /// daemon does not let such a call wait, and the new item gets the missing name.
     private func canRetry(_ thread: Int32) -> Bool { ProcessInspection.isMakingName(thread: thread) != true }
 
     func completeLookupWait(_ serial: UInt64, by thread: Int32, in directory: NodeID) {

@@ -40,7 +40,7 @@ extension RetryCoordinator {
         guard let pendingSave, saveLifecycle.isSavePending(pendingSave) else { return }
         let serial = beginRetry(
             .lookup(name: pendingSave.name, isUnlinked: false), in: directory, by: thread)
-        // The save may have ended since the check.
+        // The save may have ended after the first check of the pending save.
         if !saves.isOpen(pendingSave) {
             completeLookupWait(serial, by: thread, in: directory)
         }

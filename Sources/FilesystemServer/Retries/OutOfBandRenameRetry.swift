@@ -23,7 +23,7 @@ extension RetryCoordinator {
 
     /// Answers ESTALE to a request that renames a node which the kernel does not know. Otherwise returns the reply.
     ///
-    /// The kernel knows another node by the name. So the file got the name out of band.
+    /// In the kernel's cache, the name leads to another node. So the file got the name out of band.
     func retryIfRenamedOutOfBand(
         _ caller: Caller, toFind visits: [RetainedNode], unless isFinal: Bool, _ reply: consuming Reply
     ) -> Reply? {

@@ -24,7 +24,7 @@ final class ParkedRequests: Sendable {
     enum WaitEnd: Sendable {
         /// The request is answered with an error that depends on the reason. The operation is not carried out.
         case abandoned(AbandonReason)
-        /// The program is to be stopped or frozen. Its request goes ahead of the claims that it waits for.
+        /// The program is to be stopped or frozen. The program's request goes ahead of the claims that the request waits for.
         case forced
         /// The machine is about to sleep. The request is treated as if it had waited as long as it may. This reason may
         /// be given several times for the same sleep.
@@ -78,8 +78,8 @@ final class ParkedRequests: Sendable {
 
     /// The time between two reads of a thread's signals, after a signal that does not end the wait.
     static let interval = TimeSpan.milliseconds(50)
-    /// A request may be interrupted before it is parked. For this time after the interrupt, the daemon expects that the
-    /// request is parked.
+    /// A request may be interrupted before it is parked. This is how long after the interrupt the daemon still expects that the
+    /// request will be parked.
     private static let longestArrival = TimeSpan.seconds(1)
 
     private let state = Mutex(State())

@@ -129,7 +129,7 @@ final class PendingOpen: RetriableOpen {
     func isAway(since visit: Int) -> Bool { state.withLock { $0.visit == visit } }
 }
 
-/// The properties by which ``ExpectedRetries`` finds an open.
+/// An open that ``ExpectedRetries`` can find: by its thread, or by its document.
 protocol RetriableOpen: AnyObject, Sendable {
     var claim: ClaimID { get }
     var item: ItemID { get }

@@ -160,7 +160,7 @@ extension RetryCoordinator {
         reply.fail(.stale)
     }
 
-    /// Makes the claim of a request after the delay of its step. The claim then waits before the retry, and not during
+    /// Makes the claim of a request whose step was delayed. Any wait for the claim then comes before the retry, and not during
     /// the retry.
     private func claimBehind(_ request: ClaimedRequest, _ serial: UInt64) {
         guard engine.hasAwareClients, retries[request.thread]?.serial == serial else {

@@ -146,43 +146,43 @@ private struct HelperFileNameRow: Sendable {
 /// A row with `.alone` turns every file with a fitting name into a helper file. So the name must be one that no user
 /// would choose.
 private let helperFileNames: [HelperFileNameRow] = [
-    // vim and Neovim. vim makes `4913` to test whether it may create files in the directory.
+    // Names that vim and Neovim use. vim makes `4913` to test whether it may create files in the directory.
     HelperFileNameRow(.swap, .alone, ".{D}.sw?"),
     HelperFileNameRow(.swap, .alone, ".{D}.swpx"),
     HelperFileNameRow(.swap, .alone, "{.D}.sw?"),
     HelperFileNameRow(.swap, .alone, ".{D}.un~"),
     HelperFileNameRow(.temp, .alone, "4913"),
-    // Emacs, Kate, joe.
+    // The names of swap files of Emacs, Kate and joe.
     HelperFileNameRow(.swap, .alone, "#{D}#"),
     HelperFileNameRow(.swap, .alone, ".{D}.kate-swp"),
     HelperFileNameRow(.swap, .alone, "DEADJOE"),
 
-    // Emacs, joe and jed; LibreOffice; GnuPG.
+    // The names of lock files. The first is used by Emacs, joe and jed, the second by LibreOffice, the third by GnuPG.
     HelperFileNameRow(.lock, .alone, ".#{D}"),
     HelperFileNameRow(.lock, .alone, ".~lock.{D}#"),
     HelperFileNameRow(.lock, .alone, ".#lk0x*"),
-    // gpg, git, filelock. If the document's name has no extension, the file may be a user's document, such as
-    // `Cargo.lock`.
+    // The names of lock files of gpg, git and filelock. If the document's name has no extension, the file may be a user's
+    // document, such as `Cargo.lock`.
     HelperFileNameRow(.lock, .alone, "{D.}.lock"),
     HelperFileNameRow(.lock, .whileMakerLives, "{D}.lock"),
 
-    // GIO (gedit, mousepad, pluma, geany, GIMP); libgsf (abiword, gnumeric); LibreOffice.
+    // The names of temporary files of GIO (gedit, mousepad, pluma, geany, GIMP), libgsf (abiword, gnumeric) and LibreOffice.
     HelperFileNameRow(.temp, .alone, ".goutputstream-{R}"),
     HelperFileNameRow(.temp, .alone, ".gsf-save-{R}"),
     HelperFileNameRow(.temp, .whileMakerLives, "lu*.tmp"),
-    // sed -i, perl -i, gawk -i inplace, dos2unix.
+    // The names of temporary files of `sed -i`, `perl -i`, `gawk -i inplace` and dos2unix.
     HelperFileNameRow(.temp, .whileMakerLives, "sed{R}"),
     HelperFileNameRow(.temp, .whileMakerLives, "XX{R}"),
     HelperFileNameRow(.temp, .alone, "{D}.gawk.{R}"),
     HelperFileNameRow(.temp, .alone, "d2utmp{R}"),
-    // rsync, unison, syncthing.
+    // The names of temporary files of rsync, unison and syncthing.
     HelperFileNameRow(.temp, .whileMakerLives, ".{D}.{R}"),
     HelperFileNameRow(.temp, .whileMakerLives, "{.D}.{R}"),
     HelperFileNameRow(.temp, .alone, ".~tmp~"),
     HelperFileNameRow(.temp, .alone, ".rsync-partial"),
     HelperFileNameRow(.temp, .alone, ".unison.{D}.*.unison.tmp"),
     HelperFileNameRow(.temp, .alone, ".syncthing.{D}.tmp"),
-    // Kakoune; glib and Qt; patch; mg; busybox sed; exiftool; qpdf; isort; gofmt.
+    // The names of temporary files of Kakoune, glib, Qt, patch, mg, busybox sed, exiftool, qpdf, isort and gofmt.
     HelperFileNameRow(.temp, .alone, ".{D}.kak.{R}"),
     HelperFileNameRow(.temp, .besideDocument, "{D}.{R}"),
     HelperFileNameRow(.temp, .besideDocument, "{D}.o{R}"),
@@ -193,12 +193,12 @@ private let helperFileNames: [HelperFileNameRow] = [
     HelperFileNameRow(.temp, .alone, "{D}.~qpdf-temp#"),
     HelperFileNameRow(.temp, .whileMakerLives, "{D}.isorted"),
     HelperFileNameRow(.temp, .besideDocument, "{D}.{N}"),
-    // Used by many programs.
+    // Names that many programs give to temporary files.
     HelperFileNameRow(.temp, .whileMakerLives, "{D}.tmp"),
     HelperFileNameRow(.temp, .whileMakerLives, "{D}.tmp*"),
     HelperFileNameRow(.temp, .whileMakerLives, "{D}.new"),
     HelperFileNameRow(.temp, .whileMakerLives, "tmp*"),
-    // zip, binutils, ln -f, rustc, go, dpkg, VS Code, JetBrains.
+    // The names of temporary files of zip, binutils, `ln -f`, rustc, go, dpkg, VS Code and JetBrains editors.
     HelperFileNameRow(.temp, .whileMakerLives, "zi{R}"),
     HelperFileNameRow(.temp, .whileMakerLives, "st{R}"),
     HelperFileNameRow(.temp, .whileMakerLives, "Cu{R}"),
@@ -208,7 +208,7 @@ private let helperFileNames: [HelperFileNameRow] = [
     HelperFileNameRow(.temp, .alone, "{D}.vsctmp"),
     HelperFileNameRow(.temp, .alone, "{D}___jb_tmp___"),
 
-    // Backups: many programs use the first two (Emacs, vim, nano, cp -b).
+    // The names of backups. Many programs use the first two: Emacs, vim, nano and `cp -b`.
     HelperFileNameRow(.backup, .alone, "{D}~"),
     HelperFileNameRow(.backup, .alone, "{D}.~{N}~"),
     HelperFileNameRow(.backup, .whileMakerLives, "{D}.bak"),
@@ -220,7 +220,7 @@ private let helperFileNames: [HelperFileNameRow] = [
     HelperFileNameRow(.backup, .alone, "tilde-backup-{R}"),
     HelperFileNameRow(.backup, .alone, "{D}___jb_old___"),
     HelperFileNameRow(.backup, .besideDocument, "{D}.{N}"),
-    // Helix.
+    // The first of these names is used by Helix for backups.
     HelperFileNameRow(.backup, .besideDocument, "{D}{R}.bck"),
     HelperFileNameRow(.backup, .whileMakerLives, "{D}.rej"),
 ]

@@ -81,7 +81,7 @@ private let classNames = NameTable([
     ClassRow(.database, "*.sqlite-journal"), ClassRow(.database, "*.sqlite3-journal"),
     ClassRow(.database, "*.db-journal"),
     ClassRow(.database, "*-wal"), ClassRow(.database, "*-shm"),
-    // The names that logrotate makes (`.N` and `dateext`), and those that Python's rotating handlers make for `app.log`.
+    // The names of logs. When logrotate or Python's logging rotates a log, it adds a number or a date to the name.
     ClassRow(.log, "*.log"), ClassRow(.log, "*.log.{N}"), ClassRow(.log, "*.log-{N}"),
     ClassRow(.log, "*.log.{N}-{N}-{N}"),
 ]) { $0.pattern }

@@ -4,7 +4,8 @@ package import Coordination
 /// The names that each thread has lately removed or renamed in a directory without making a new file under one of them.
 ///
 /// A program that saves several documents completes one save before it begins the next. A program that takes away many
-/// documents in succession, such as `rm -r` or `git checkout`, is not saving. So no program waits for these names.
+/// documents in succession, such as `rm -r` or `git checkout`, is not saving. So no program waits for the names that such a
+/// program takes away.
 package struct RecentRemovals: Sendable {
     private struct Entry {
         var thread: Int32 = 0

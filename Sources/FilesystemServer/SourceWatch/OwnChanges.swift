@@ -18,7 +18,7 @@ package final class OwnChanges: Sendable {
     package enum ChangeKind: Sendable { case attributes, contents }
 
     fileprivate struct ChangeRecord {
-        /// The time of the last change of contents. The time of the last change of any kind follows.
+        /// `contents`: the time of the last change of contents. `any`: the time of the last change of any kind.
         var contents: Instant?
         var any: Instant
         /// The number of the last change of contents.

@@ -41,8 +41,7 @@ final class SourceWatcher: NodeObserver {
     let own = OwnChanges(at: Engine.now)
     /// How many times the kernel has got to know a directory through the mount.
     let arrivals = Atomic<UInt64>(0)
-    /// The number of out-of-band changes that the daemon has seen. The number of times that the kernel has dropped
-    /// events follows.
+    /// `changes`: how many out-of-band changes the daemon has seen. `losses`: how many times the kernel has dropped events.
     let changes = Atomic<UInt64>(0)
     let losses = Atomic<UInt64>(0)
     private let state = Mutex(State())

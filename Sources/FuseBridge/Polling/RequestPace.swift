@@ -2,12 +2,12 @@
 
 /// Detects that all requests come from one thread, and so quickly one after another that polling saves time.
 package struct RequestPace {
-    /// A time in nanoseconds. A request that comes within this time was already waiting before the thread read, so polling
+    /// A time in nanoseconds. If the daemon gets the next request within this time, the request was already waiting, so polling
     /// would have saved no time. Such a request does not count.
     private static let atOnce: UInt64 = 2_000
     private static let enough = 8
-    /// The number of requests by the same client that outweigh one change of the client. Programs that run one after another
-    /// make some requests each.
+    /// One change of the thread is outweighed by this number of requests that come from the same thread as the request before.
+    /// Programs that run one after another make some requests each.
     private static let change = 4
     private static let tooManyChanges = 4
     private static let mostChanges = 16

@@ -45,7 +45,7 @@ extension SaveLifecycle {
     /// name.
     ///
     /// In this case the program has saved the document: the new file becomes the document, and the moved file is a backup.
-    /// Returns whether this is the case. It is not if the new item is no regular file.
+    /// Returns whether the document got its former name back. Returns false if the new item is no regular file.
     func restoreDocument(
         _ name: NameBytes, in directory: Node, with node: Node, by saver: SavingProcess?, _ caller: Caller
     )
@@ -56,7 +56,8 @@ extension SaveLifecycle {
             $0.moved.resolveFill(
                 name.bytes, in: place, by: saver, isFile: node.kind == S_IFREG, at: Engine.now)
         }
-        // If the new item is itself a tracked document that was moved to this name, it stays the document that it is.
+        // A tracked document may itself have been moved to this name. It then stays its own document, and does not become the
+        // document that had the name before.
         guard let moved, processes.isAlive(moved.saver.process), !documents.isTracked(node.item),
             let backup = nodes[NodeID(moved.node.rawValue)], backup !== node, backup.hasName,
             engine.isPresented(backup.item)

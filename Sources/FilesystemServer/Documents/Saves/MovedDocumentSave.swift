@@ -59,8 +59,8 @@ extension SaveLifecycle {
     /// Preserves the writes of presenters to a moved document. The presenters got an event for the move, and wrote to the moved
     /// file. Then the saving program put a new file under the former name.
     ///
-    /// The moved file is now a backup, and the presenters present the new file. So their writes are only in the backup. A
-    /// worker makes the copy later, because copying takes time.
+    /// The moved file is now a backup, and the presenters present the new file. So the presenters' writes are only in the
+    /// backup. A worker copies the backup later, because copying takes time.
     func preserveBackupWrites(
         to backup: Node, since entry: MovedDocuments.Entry, by subject: any JournalSubject
     ) {

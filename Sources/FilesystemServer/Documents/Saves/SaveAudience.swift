@@ -40,8 +40,8 @@ extension SaveLifecycle {
     /// Whether a program may be about to save a document, if it takes the document's name away and nothing else indicates a
     /// save.
     ///
-    /// This is so only if a program presents the document. If the removing program has an access over the control socket to
-    /// move or delete the document, it has announced the step. Then the step is no save.
+    /// This is so only if a program presents the document. A program that moves or deletes the document within an access over
+    /// the control socket has announced the step. Such a step is no save.
     func mayBeSaved(_ node: Node, in directory: Node, by thread: Int32) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item), node.itemClass == .document,
             !engine.awaitsReplacement(node.item)

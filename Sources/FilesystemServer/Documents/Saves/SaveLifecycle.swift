@@ -42,16 +42,16 @@ final class SaveLifecycle: Sendable {
     /// Whether a program may still put a file under the missing name. The program must be alive. It must not have left several
     /// names empty, because a program that does so is removing files.
     func isSavePending(_ pendingSave: PendingSave) -> Bool {
-        // A presenter that was asked to save may start one program after another for the save. So the end of one of these
-        // programs shows nothing.
+        // A presenter that was asked to save may start one program after another for the save. So the save may continue
+        // although one of these programs has ended.
         let isAlive = pendingSave.evidence == .presenter || processes.isAlive(pendingSave.saver.process)
         return isAlive && !saves.areManyDepartures(by: pendingSave)
     }
 
     /// Opens a pending save for a name that a program has just taken away. The program's request is answered after this call.
     ///
-    /// If the document was moved aside (`isGone` is false), its former file stays noted. After a removal, other links of the
-    /// file are not the document (D20).
+    /// If the document's file was moved (`isGone` is false), the file is remembered, because it may become the document again.
+    /// A removed file is not remembered: its other links are not the document (D20).
     func openPendingSave(
         _ name: NameBytes, in directory: Node, of node: Node, isGone: Bool, by saver: SavingProcess,
         evidence: PendingSave.Evidence, audience: PendingSave.Audience, thread: Int32
@@ -114,7 +114,7 @@ final class SaveLifecycle: Sendable {
         let number = NodeNumber(directory.rawValue)
         let now = Engine.now
         saves.noteRemoved(change.name.bytes, from: number, by: thread, at: now)
-        // The rest is needed only if a program may wait for one of the names.
+        // The following steps are needed only if a program may wait for a missing name.
         guard !saves.hasNoPendingSaves,
             saves.areManyDepartures(by: thread, from: number, at: now)
         else { return }
@@ -128,8 +128,8 @@ final class SaveLifecycle: Sendable {
         saves.noteFilled(name.bytes, in: NodeNumber(directory.id.rawValue), by: thread)
     }
 
-    /// Closes a pending save that has expired. If one of its files may be on a network, another thread closes the pending save,
-    /// because a wait would delay all other timers.
+    /// Closes a pending save that has expired. If the file or its directory may be on a network, another thread closes the
+    /// pending save, because a wait would delay all other timers.
     private func closeAside(_ pendingSave: PendingSave) {
         let files = [pendingSave.directory, pendingSave.oldNode].compactMap { nodes[NodeID($0.rawValue)] }
         guard let distant = files.first(where: \.isDistant) else {

@@ -129,8 +129,8 @@ extension SaveTracker {
 
     func isOpen(_ pendingSave: PendingSave) -> Bool { state.withLock { $0.pendingSaves.isOpen(pendingSave) } }
 
-    /// Whether any name in the directory is being taken away now. Also true if this name is missing in the middle of a save of
-    /// a document that other programs use.
+    /// Whether any name in the directory is being taken away now. Also true if the name `name` is missing in the middle of a
+    /// save of a document that other programs use.
     func isVacated(_ name: [UInt8], in directory: NodeNumber) -> Bool {
         state.withLock { state in
             state.steps[directory] != nil
@@ -209,7 +209,7 @@ extension SaveTracker {
     }
 }
 
-// Requests that wait for missing names. Code of a higher layer lets them wait, so that code subscribes to this class.
+// Objects that let requests wait for missing names subscribe here. The tracker calls their handlers when a wait may be over.
 extension SaveTracker {
     typealias NameHandler = @Sendable (_ name: [UInt8], _ directory: NodeID) -> Void
     typealias DirectoryHandler = @Sendable (NodeID) -> Void

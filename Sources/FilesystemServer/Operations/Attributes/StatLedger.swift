@@ -5,8 +5,8 @@ import Synchronization
 
 /// Remembers the programs that call stat(2) for documents with unsaved changes (D168, D169).
 ///
-/// By it, the daemon limits how long such a program waits for a save, and how often the programs of a session cause a
-/// save. The daemon also remembers which programs got a document's attributes without the unsaved changes.
+/// These records limit how long such a program waits for a save, and how often the programs of a session cause a save. The
+/// daemon also remembers which programs got a document's attributes without the unsaved changes.
 package final class StatLedger: Sendable {
     /// A command line in a session, as a hash of its words. A shell prompt may run the same command again and again.
     package struct Command: Hashable, Sendable {

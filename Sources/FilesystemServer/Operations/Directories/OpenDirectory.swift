@@ -25,7 +25,7 @@ extension DirectoryService {
         list(directory, afterSavesUntil: Engine.now + SaveLimits.listingWait, reply: reply)
     }
 
-    /// How long a listing may still wait. If the listing has not waited yet, the wait has not begun.
+    /// How long a listing may still wait for saves. `unused` means that the listing has not waited yet.
     private enum Patience {
         case unused
         case until(Instant)

@@ -134,6 +134,6 @@ final class HandleOpener: Sendable {
 
     private func endClaim(of handle: Handle) { if handle.isClaimed { engine.end(handle.claim) } }
 
-    /// Whether the last step of an open may block. A thread that answers requests must not do it then.
+    /// Whether the last step of an open may block. In this case, a thread that answers requests must not do that step.
     func mayBlock(_ handle: Handle) -> Bool { handle.truncates || !data.isPassthrough(handle.node) }
 }

@@ -23,8 +23,8 @@ extension Open {
                 let end: ParkedRequests.AbandonReason
                 switch way {
                 case .abandoned(let reason): end = reason
-                // This wait cannot be made shorter. The signals are checked once more, because the caller may have been
-                // killed in the meantime.
+                // A wait for a worker cannot be made shorter. The signals are checked once more, because the caller may have
+                // been killed in the meantime.
                 case .forced: return parkedRequests.interrupted(token)
                 case .overdue: return
                 }

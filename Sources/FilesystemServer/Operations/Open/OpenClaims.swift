@@ -82,7 +82,8 @@ final class OpenClaims: Sendable {
         }
     }
 
-    /// If the node has lost its name during this open, the file that has this name now.
+    /// The file that now has the name which the node has lost during this open. Nil if the node still has its name, or if no
+    /// file with a node has the lost name.
     private func successor(of node: Node) -> Node? {
         let (name, directory, hasName) = node.location
         guard !hasName, let directory else { return nil }

@@ -85,8 +85,8 @@ final class RenameClaims: Sendable {
         let node = move.node
         // Presenters know this file by another name. So this rename takes no document's name away.
         guard !move.isOfOtherLink else { return nil }
-        // The caller may be giving this file a name that it has made free before. So this is also checked while saves
-        // are pending.
+        // While any name is missing, each rename is checked. The caller may be giving this file a name that the caller has
+        // taken away before.
         guard
             saveLifecycle.mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
                 || !saves.hasNoPendingSaves
