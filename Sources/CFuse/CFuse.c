@@ -65,8 +65,8 @@ uint64_t cfuse_agree(struct fuse_conn_info *connection, uint64_t wanted) {
             agreed |= features[index].kernels;
         }
     }
-    // This value means two facts: the backing file is on a plain file system, and another file system may be stacked on the
-    // mount.
+    // This value tells the kernel two facts: the backing file is on a plain file system, and another file system may be stacked
+    // on the mount.
     connection->max_backing_stack_depth = FUSE_BACKING_STACKED_UNDER;
     return agreed;
 }

@@ -94,8 +94,8 @@ int clinux_has_lowest_priority(int32_t process) {
 #define SAVED_ATTRIBUTES (STATX_SIZE | STATX_BLOCKS | STATX_MTIME | STATX_CTIME)
 
 // The numbers are those of 64-bit programs. In a 32-bit program, these numbers belong to other system calls. Of those, only
-// write(2) can make the kernel ask for a regular file's attributes. For write(2) the kernel sends a handle, so the request is
-// recognised.
+// write(2) can make the kernel ask for a regular file's attributes. The kernel's request for write(2) contains a handle, and a
+// request for a stat of a path contains none. So the two are not confused.
 int clinux_looks_by_path(int32_t thread) {
     unsigned long arguments[4] = {0};
     long number = call_of_thread(thread, arguments);

@@ -64,8 +64,8 @@ int clinux_sleep_open(const char *reason, struct clinux_sleep **out) {
     sleep->lock = -1;
     int result = load(sleep);
     if (result == 0) result = sleep->open_system(&sleep->bus);
-    // The program subscribes to the signal before it requests the delay. In the opposite order, a signal between the two calls
-    // would be lost.
+    // The program subscribes to the signal before it requests the delay of the machine's sleep. In the opposite order, a signal
+    // between the two calls would be lost.
     if (result >= 0)
         result = sleep->match_signal(sleep->bus, NULL, logind, path, manager, "PrepareForSleep", prepare_for_sleep, sleep);
     if (result >= 0) result = clinux_sleep_delay(sleep, reason);

@@ -107,8 +107,8 @@ extension MountContext {
     /// The calling thread belongs to the timers or to the control socket, so `body` must not block it. If `body` may
     /// block, it runs on a worker.
     ///
-    /// `mayBlock`: whether `body` may block even on a local file, such as an open that waits for a lease. A thread that
-    /// answers requests runs such a body itself.
+    /// `mayBlock`: whether `body` may block even on a local file, such as an open that waits for a lease. Such a body runs on a
+    /// worker, unless the calling thread is one of the threads that answer requests.
     func resumeRequest(
         _ node: Node?, _ reply: consuming Reply, mayBlock: Bool = false,
         _ body: @escaping @Sendable (consuming Reply) -> Void

@@ -43,8 +43,8 @@ package final class Connection: @unchecked Sendable {
         return try noteBacking(result)
     }
 
-    /// Makes the kernel hold the file behind `descriptor` open, even if no process has the file open. It ends with
-    /// ``closeBacking(_:)``.
+    /// Makes the kernel hold the file behind `descriptor` open, even if no process has the file open. The kernel holds the file
+    /// until ``closeBacking(_:)`` is called.
     package func retainBacking(_ descriptor: borrowing OwnedDescriptor) throws(Errno) -> BackingID {
         let result = cfuse_backing_keep(device.rawValue, descriptor.rawValue)
         return try noteBacking(result)

@@ -46,8 +46,8 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
             if let made = made.take() { mount = made.id } else { mount = nil }
         } catch {
             fuse_session_unmount(session)
-            // If the mount has replaced another mount, libfuse does not know its mountpoint. So this mount is removed here, and
-            // not by libfuse.
+            // If the new mount has replaced another mount, libfuse does not know the mountpoint. So the new mount is removed
+            // here, and not by libfuse.
             made.take()?.discard()
             fuse_session_destroy(session)
             root.release()
@@ -217,7 +217,8 @@ package final class ServiceShutdown: Sendable {
     }
 }
 
-/// The object to which the C functions get a user-data pointer. C functions can neither be generic nor capture values.
+/// The values that the C functions of a session need. C functions cannot capture values, so libfuse passes them a pointer to
+/// this object.
 final class FuseSessionContext: @unchecked Sendable {
     // @unchecked: `filesystem` is set once, before the first loop thread reads a request.
     let handshake: Handshake

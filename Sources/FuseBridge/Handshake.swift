@@ -82,8 +82,8 @@ final class Handshake: Sendable {
         let bits = agreed.union(.extendedFlags).rawValue
         reply.flags |= UInt32(truncatingIfNeeded: bits)
         reply.flags2 |= UInt32(truncatingIfNeeded: bits >> 32)
-        // The number 1 means two facts: the backing file is on a plain file system, and another file system may be stacked on
-        // the mount.
+        // The value 1 tells the kernel two facts: the backing file is on a plain file system, and another file system may be
+        // stacked on the mount.
         if agreed.contains(.passthrough) { reply.max_stack_depth = 1 }
     }
 }

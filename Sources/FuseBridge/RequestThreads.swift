@@ -33,8 +33,8 @@ final class RequestThreads: Sendable {
     }
 
     func requestBegan() {
-        // Sequentially consistent with the loads in `look`. Either `look` finds that all threads are busy, or this thread finds
-        // that no check is scheduled, and schedules one.
+        // This addition is sequentially consistent with the loads in `look`. Either `look` finds that all threads are busy, or
+        // this thread finds that no check is scheduled, and schedules one.
         let busy = serving.add(1, ordering: .sequentiallyConsistent).newValue
         if busy >= total.load(ordering: .relaxed) { watch() }
     }

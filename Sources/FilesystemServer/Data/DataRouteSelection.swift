@@ -41,8 +41,8 @@ extension DataPlane {
         }
     }
 
-    /// Whether the kernel moves the file's data by a backing file that is already open and valid. In this case the daemon opens
-    /// no file for another open, and need not act as the program's user.
+    /// Whether the kernel moves the file's data by a backing file that is already open and valid. In this case a further open
+    /// of the file needs no other backing file, and the daemon need not act as the program's user.
     func isPassthrough(_ node: Node) -> Bool {
         dataPath == .passthrough
             && node.isKnownPassthrough

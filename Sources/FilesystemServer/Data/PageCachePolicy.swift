@@ -32,8 +32,8 @@ extension DataPlane {
         else { return false }
         do throws(Errno) {
             let status = try file.file.status()
-            // If the times of birth are missing, the file system may have small inodes. Then the file's times may have whole
-            // seconds only, and do not show each change.
+            // If the times of birth are missing, the file system may have small inodes. On such a file system, the file's times
+            // may have whole seconds only, and do not show each change.
             guard status.born != FileStatus.Time(seconds: 0, nanoseconds: 0) else { return false }
             var answer = pageCachePolicy.open(handle.node, looking: Stamp(status))
             // While a writer has the file open, the file's times do not show all changes. The times change when a write begins,

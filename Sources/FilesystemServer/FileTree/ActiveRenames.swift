@@ -3,7 +3,8 @@ import Synchronization
 
 /// Counts the renames that have begun in the source, but have not changed the names of the nodes yet.
 ///
-/// A node without a descriptor is opened by its name. While a counted rename is running, the node's name may be out of date.
+/// The daemon opens a node without a descriptor by the node's name. While a counted rename is running, this name may be out of
+/// date.
 final class ActiveRenames: Sendable {
     /// The longest time that an open waits for running renames, in nanoseconds. A rename takes microseconds, unless its thread
     /// is not scheduled.

@@ -11,7 +11,7 @@ import Synchronization
 /// forgets a few inodes at a time. In this case the trimmer returns memory once a minute.
 final class MemoryTrimmer: Sendable {
     /// After this number of forgotten inodes, the trimmer returns the memory as soon as the kernel forgets hardly any more
-    /// inodes. For fewer inodes, returning the memory immediately is not worth the work.
+    /// inodes. For fewer inodes, an immediate return of the memory is not worth the work.
     private static let threshold = 16_384
     private static let quiet = TimeSpan.seconds(1)
     /// When the kernel has forgotten `few` inodes, memory is returned at the latest after the time `longest`.

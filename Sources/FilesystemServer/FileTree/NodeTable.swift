@@ -63,8 +63,8 @@ final class NodeTable: Sendable {
     private let context: Node.Context
     /// Called for each directory that is added to the table or removed from it; nil if the source is not watched.
     let observer: (any NodeObserver)?
-    /// The nodes with an item that differs from the node's number, by item. This lock is taken alone, or after the lock of a
-    /// shard.
+    /// The nodes with an item that differs from the node's number, by item. A thread that takes this lock holds no other lock,
+    /// or only the lock of a shard.
     private let renumbered = Mutex<[ItemID: NodeID]>([:])
     let root: Node
 

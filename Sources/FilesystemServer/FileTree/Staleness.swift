@@ -9,8 +9,8 @@
 struct Staleness: Sendable {
     /// The time, in milliseconds, within which the kernel finishes looking up a path the second time.
     private static let period: UInt32 = 1_000
-    /// The monotonic time in milliseconds; 0 if no name was lost. The number starts again after 49 days. Then a file may be
-    /// held open needlessly, or not be held open.
+    /// The monotonic time in milliseconds; 0 if no name was lost. The number starts at 0 again after 49 days. Then a file may
+    /// be held open needlessly, or not be held open.
     private var last: UInt32 = 0
 
     mutating func note(at nanoseconds: UInt64) { last = max(1, Self.milliseconds(nanoseconds)) }

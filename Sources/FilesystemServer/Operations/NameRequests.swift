@@ -34,7 +34,7 @@ final class NameRequests: Sendable {
         places = tree.places
         documents = events.documents
         makers = try WorkerPool(threads: 1) { [engine = context.engine] in
-            // If this fails, the thread makes no files. It must never make a file as the wrong user.
+            // A thread that could not be prepared makes no files. It must never make a file as the wrong user.
             do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
         }
     }
@@ -204,8 +204,8 @@ final class NameRequests: Sendable {
             for node in aside {
                 preserver.preserveSetAside(node, because: grant.preservationCause, by: request)
             }
-            // In these cases the version stays even if no writer writes to the file afterwards. For an unfinished
-            // access without a handle, the daemon does not know the writers.
+            // `mustStay`: whether the version stays even if no writer writes to the file afterwards. If an access without a
+            // handle is unfinished, the daemon does not know all writers.
             let mustStay = hasUnseen || isUnanswered || isSavedForLook
             if let lost {
                 preserveFile(

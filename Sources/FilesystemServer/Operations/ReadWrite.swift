@@ -170,8 +170,8 @@ final class ReadWrite: Sendable {
         guard let from = handles[range.handle], let to = handles[target.handle] else {
             return reply.fail(.badDescriptor)
         }
-        // After a successful copy, the kernel drops the target's cached pages. It would lose data that programs have
-        // just written to a mapping of the target. After this error, the kernel copies the data itself (D138).
+        // After a successful copy, the kernel drops the target's cached pages. Then data would be lost that programs have just
+        // written to a mapping of the target. After the error EOPNOTSUPP, the kernel copies the data itself (D138).
         if handles.writers(on: to.node).contains(where: \.mayHoldDirtyPages) {
             return reply.fail(.unsupported)
         }

@@ -25,7 +25,7 @@ final class LinkedVersion: Sendable {
     }
 
     let id: VersionID
-    /// The file's stamp when the link was made. Nil if a change soon after that might leave the stamp the same.
+    /// The file's stamp when the link was made. Nil if a change soon after the link was made might not change the stamp.
     private let stamp: Stamp?
     private let state: Mutex<State>
     /// Whether the link was replaced by a copy. This lock is held during the copy, so only workers may wait for it.
@@ -68,8 +68,8 @@ final class LinkedVersion: Sendable {
     /// Whether no writer has the file open any more.
     var isSettled: Bool { state.withLock { $0.writers == 0 } }
 
-    /// Runs `body`, which replaces the link by a copy. Does nothing if an earlier call has already succeeded. May
-    /// block.
+    /// Runs `body`, which replaces the link by a copy. Does nothing if an earlier call of this function has already replaced
+    /// the link. May block.
     func detach(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         try isDetached.withLock { (isDone) throws(StoreError) in
             if isDone { return }

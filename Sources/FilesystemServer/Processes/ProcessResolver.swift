@@ -56,7 +56,7 @@ final class ProcessResolver: Sendable {
     private static let confirmationLasts = TimeSpan.milliseconds(1)
     /// How long the name and terminal of an ancestor are remembered.
     ///
-    /// Each question to a presenter needs these data. Without the memory, reading them from `/proc` would be most of
+    /// Each question to a presenter needs these data. If they were read from `/proc` each time, the reading would be most of
     /// the work for a question.
     private static let ancestorMemory = TimeSpan.seconds(1)
     private static let rememberedAncestors = 256

@@ -84,7 +84,7 @@ final class RetryTable: Sendable {
 
     /// Whether no retry is expected. Each costly check is skipped if this is true.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
-    /// Whether no thread is retrying, so that every lookup has the role `first`.
+    /// Whether no thread is retrying a request. If so, every lookup has the role `first`.
     var isEmptyForLookups: Bool { isEmpty && returnedCount.load(ordering: .relaxed) == 0 }
 
     /// Notes that a thread's request is answered ESTALE.

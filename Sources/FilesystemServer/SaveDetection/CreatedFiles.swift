@@ -122,8 +122,8 @@ struct CreatedFiles: Sendable {
         if directories[file.directory]?.isEmpty == true { directories[file.directory] = nil }
     }
 
-    /// Removes from `order` the numbers of files that are gone. An old swap file keeps `head` where it is, so that
-    /// without this the list would grow for ever.
+    /// Removes from `order` the numbers of files that are gone. An old swap file keeps `head` where it is, so the list would
+    /// otherwise grow for ever.
     private mutating func compact() {
         guard order.count > 2 * SaveLimits.rememberedFiles else { return }
         order = order[head...].filter { files[$0] != nil }

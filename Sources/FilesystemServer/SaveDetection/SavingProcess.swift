@@ -30,7 +30,8 @@ package struct SavingProcess: Hashable, Sendable {
     /// Returns whether operations of the two processes can be steps of the same save. That is so if they are the same
     /// process, parent and child, or siblings in the same session.
     ///
-    /// A process is identified by its number and its start time, because numbers are used again.
+    /// A process is identified by its number and its start time, because the kernel gives the number of an ended process to a
+    /// new one.
     package func isSameSave(as other: SavingProcess) -> Bool {
         if process == other.process { return true }
         if parent == other.process || other.parent == process { return true }

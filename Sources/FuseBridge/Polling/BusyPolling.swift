@@ -102,8 +102,8 @@ final class BusyPolling: Sendable {
     }
 
     private func rest(until moment: UInt64) {
-        // Sequentially consistent with the loads and stores in `end`. Either `end` finds that this thread naps and wakes it, or
-        // this thread finds that polling has ended.
+        // This addition is sequentially consistent with the loads and stores in `end`. Either `end` finds that this thread naps
+        // and wakes it, or this thread finds that polling has ended.
         nappers.add(1, ordering: .sequentiallyConsistent)
         if isWanted.load(ordering: .sequentiallyConsistent) { ending.wait(until: moment) }
         let others = nappers.subtract(1, ordering: .relaxed).newValue
@@ -119,7 +119,7 @@ final class BusyPolling: Sendable {
     /// Ends the service of a thread.
     ///
     /// The thread may thereby end the polling of another thread. That thread may have postponed a FORGET, and would then sleep
-    /// without serving the FORGET. So this function serves it. In other places, a thread that ends polling reads afterwards,
+    /// without serving the FORGET. So this function serves the FORGET. A thread that ends polling elsewhere reads afterwards,
     /// and finds the FORGET itself.
     func leave(_ thread: Int, _ session: OpaquePointer) {
         if isPolling(thread) { end() }

@@ -11,7 +11,7 @@ import Synchronization
 ///
 /// 1. A name is taken away within a step. The request calls ``beginStep(in:)`` before it takes the name away, and
 ///   ``endStep(in:)`` when the pending save is open.
-/// 2. Only one thread checks the pending saves regularly while there are any (``beginWatching()``).
+/// 2. While there are pending saves, one thread checks them regularly (``beginWatching()``).
 /// 3. ``hasNoPendingSaves`` is false from the begin of a step until the last pending save and the last recent move have ended.
 ///
 /// **Lock rule.** Only values change under the lock; the caller sends events after releasing it.

@@ -139,8 +139,8 @@ final class ExtendedAttributes: Sendable {
     func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of id: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller
-        // The kernel removes this attribute itself, before it truncates a file or changes the file's owner. Both steps
-        // together have only one retry.
+        // Before the kernel truncates a file or changes its owner, it removes this attribute by a request of its own. Both
+        // requests together have only one retry, which is left for the second request.
         let isOwnStep = strcmp(name, "security.capability") == 0
         guard
             let reply = coordinator.retryIfRenamedOutOfBand(caller, fromFile: node, unless: isOwnStep, reply)

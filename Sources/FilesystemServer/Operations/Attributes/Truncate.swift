@@ -5,7 +5,7 @@ import FuseBridge
 import LinuxSystem
 import VersionStore
 
-/// Carries out truncate(2), a change of size by a path. It waits for other programs like an open.
+/// Carries out truncate(2), a change of size by a path. The call waits for other programs as an open does.
 ///
 /// The kernel holds the file's lock during the request. So if the request must wait, it is answered ESTALE and retried.
 extension SetAttributes {

@@ -171,7 +171,7 @@ final class ListingTable: Sendable {
         _ = listing
     }
 
-    // These functions call ``KernelCacheTracker`` about the names of a directory.
+    // These functions decide, by a ``KernelCacheTracker``, whether the kernel may cache the names of a directory.
     func openNames(of directory: NodeID, looking look: Stamp) -> KernelCacheTracker<Stamp>.CacheAction {
         state.withLock { $0.keptNames.open(directory, looking: look) }
     }

@@ -91,8 +91,8 @@ final class HandleCloser: Sendable {
     func close(_ handle: Handle) {
         let unchanged = handle.mayWrite ? cleanWriters.unchangedWriters(of: handle.node, besides: handle) : []
         guard !unchanged.isEmpty else { return leave(handle) }
-        // The handle stays in the table of writers until this is done. Otherwise its writes would count as those of
-        // another writer.
+        // The handle stays in the table of writers until the other writers have new baselines. Otherwise this handle's writes
+        // would count as writes of the others.
         handle.node.threads(for: .processObservation).run { [self] in
             if handle.isPreservedAtClose { return leave(handle) }
             let hasChanged = handle.truncates || cleanWriters.mayHaveWritten(handle)
@@ -123,8 +123,8 @@ final class HandleCloser: Sendable {
         else {
             return end(handle)
         }
-        // This is checked now, and not later on the worker. In between, the program may set the file's times back,
-        // which would hide its writes.
+        // Whether the program has written is checked now, and not later on the worker. Before the worker runs, the program may
+        // set the file's times back and so hide its writes.
         let mayHaveWritten = cleanWriters.mayHaveWritten(handle)
         if mayHaveWritten { handle.markWritten() }
         context.work(on: handle.node, for: .preserving) { [self] in

@@ -7,7 +7,7 @@ package enum OpenAdmission: Hashable, Sendable {
     case open
     /// The file now belongs to another document than the claim. So the open makes a new claim.
     case claimAgain
-    /// The daemon answers ESTALE, and the kernel looks the name up a second time. The same is done after a wait.
+    /// The daemon answers ESTALE, and the kernel looks the name up a second time.
     case lookUpAgain
 
     /// Decides from the state of the file.
@@ -15,7 +15,7 @@ package enum OpenAdmission: Hashable, Sendable {
     /// - Parameters:
     ///   - basis: Why the claim was granted.
     ///   - hasName: Whether the file has a name.
-    ///   - isSameDocument: Whether it is the document that was claimed.
+    ///   - isSameDocument: Whether the file still belongs to the document for which the claim was made.
     ///   - isChange: Whether the opener may write.
     package init(basis: Grant.Basis, hasName: Bool, isSameDocument: Bool, isChange: Bool) {
         switch (hasName, isSameDocument) {

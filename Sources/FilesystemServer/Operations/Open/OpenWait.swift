@@ -142,7 +142,8 @@ extension Open {
     private func requestRetry(_ open: PendingOpen, ending claim: ClaimID?, reply: consuming Reply) {
         coordinator.expectRetry(open, for: Self.retryExpected)
         let directory = open.becomeRetry()
-        // Because of this, the kernel asks for the directory's attributes during the retry. See `awaitSave`.
+        // Because the directory's cached attributes are invalidated, the kernel asks for them during the retry. See
+        // `awaitSave`.
         if let directory { context.connection.invalidateAttributes(of: directory.id) }
         if let claim { engine.end(claim) }
         reply.fail(.stale)
