@@ -73,8 +73,8 @@ package struct KernelCacheTracker<Validator: Equatable> {
         close(node)
     }
 
-    /// Drops about half of the entries without readers; each call drops another half. So even if a program searches more files
-    /// than the capacity, some entries remain, and no entry remains permanently.
+    /// Drops about half of the entries without readers. Each call selects the entries anew. So even if a program reads more
+    /// files than the table has room for, some entries remain, and no entry remains permanently.
     private mutating func makeRoom() {
         clearances &+= 1
         var readers = 0
@@ -85,8 +85,8 @@ package struct KernelCacheTracker<Validator: Equatable> {
         limit = max(capacity, 2 * readers)
     }
 
-    /// Whether an entry without readers remains when half of these entries are dropped. The decision depends on a bit of a
-    /// product of the number, and not on the order of the dictionary.
+    /// Whether an entry without readers remains when half of these entries are dropped. The decision depends on the node's
+    /// number and on the number of calls so far, and not on the order of the dictionary.
     private func isSpared(_ node: NodeID) -> Bool {
         ((node.rawValue &+ clearances &* 0xD1B5_4A32_D192_ED03) &* 0x9E37_79B9_7F4A_7C15) >> 63 == 0
     }

@@ -104,7 +104,8 @@ extension Node {
         return dropDescriptor(isAlone: isAlone)
     }
 
-    /// Notes how the file can be found after its descriptor is closed. Returns whether the file has only one name.
+    /// Stores the file handle, by which the file can be found after its descriptor is closed. For a file without a name, also
+    /// makes the kernel hold the file open. Returns whether the file has only one name.
     private func prepareReturn(through descriptor: SharedDescriptor) -> Bool {
         let needsBacking = prepareDrop(fileHandle ?? budget.fileHandle(of: descriptor, known: key))
         do throws(Errno) {

@@ -68,7 +68,7 @@ extension DocumentIdentity {
         if handle.becomeBystander() { beginAnew(handle) }
     }
 
-    /// Sends an event for the writes so far by the handle. From now on, the present contents are the handle's baseline.
+    /// Sends an event for what the handle has written so far. From now on, the present contents are the handle's baseline.
     private func beginAnew(_ handle: Handle) {
         guard !handle.writesToOrphan, let status = handle.node.presentStatus else {
             return

@@ -84,7 +84,8 @@ final class Handle: Claimant {
 
     let claim: ClaimID
     let node: Node
-    /// The document on which the handle makes its claim. While the claim waits, the node may become another document.
+    /// The document on which the handle makes its claim. While the claim waits, the file of the node may become another
+    /// document.
     let item: ItemID
     let flags: Int32
     let thread: Int32
@@ -204,8 +205,7 @@ final class Handle: Claimant {
             // Often the thread has the same name as its process. In this case both properties share one copy of the name.
             state.identity.program =
                 program == party.program ? party.program : program ?? state.identity.program
-            // Only a party with a process is stored, because the thread may end. If the process is not found now, a later call
-            // may find it.
+            // A party without a process is not stored, because a later call may still find the process.
             if party.process != nil { state.identity.party = party }
         }
         return party

@@ -157,8 +157,8 @@ final class Lookup: Sendable {
 
     /// Changes the name of a node to the name by which a lookup has found it, if that name still leads to the node.
     ///
-    /// The kernel looks up a name without a lock if it already knows the name. So the file may have been renamed since
-    /// the lookup.
+    /// The kernel looks up a name without a lock if it already knows the name. So the file may have been renamed after the
+    /// lookup found it.
     private func correctName(
         of node: Node, foundAs name: NameBytes, in directory: Node, _ status: FileStatus
     ) {

@@ -265,8 +265,8 @@ final class NameRequests: Sendable {
         let others = handles.writers(on: node).filter { handle in !writers.contains { $0 === handle } }
         preserver.preserveFile(
             node, for: writers, and: others, mustStay: mustStay, because: cause, by: subject)
-        // Each handle is asked whether it is closed. The handle table does not help: a handle that is just being opened
-        // is not in the table either.
+        // Each handle itself says whether it is closed. The handle table does not show this, because a handle that is just
+        // being opened is not in the table either.
         for writer in writers + others where writer.isClosed {
             preserver.releaseFiles(of: writer)
         }

@@ -152,8 +152,8 @@ final class CleanWriters: Sendable {
         return engine.isSuperseded(claim) || hasChangedSuspendedWriter(claim) { _ in true }
     }
 
-    /// Returns whether a handle may have changed its file. Changes by other writers do not count, as far as the daemon
-    /// can distinguish them.
+    /// Returns whether a handle may have changed its file. The result may also be true because another writer has changed the
+    /// file, if the daemon cannot distinguish the two.
     func mayHaveWritten(_ handle: Handle) -> Bool {
         hasYieldedClean(handle) ? mayHaveChangedFile(handle) : handle.mayHaveWritten
     }

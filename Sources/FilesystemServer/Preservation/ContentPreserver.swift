@@ -28,8 +28,7 @@ final class ContentPreserver: Sendable {
     /// Preserves the contents of a file before a step that truncates or overwrites the file, while another program has
     /// a claim.
     ///
-    /// If this throws, the contents are not preserved, and the step must not be taken. Of an empty file, nothing is
-    /// preserved.
+    /// If this throws, the contents are not preserved, and the step must not be taken. An empty file is not preserved.
     func preserveContents(
         of node: Node, because cause: PreservationCause, by subject: (any JournalSubject)?
     ) throws(StoreError) {

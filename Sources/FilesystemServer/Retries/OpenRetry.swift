@@ -29,9 +29,9 @@ extension RetryCoordinator {
 
     /// Makes a GETATTR wait for a save, if its thread is retrying the open of a document.
     ///
-    /// During the retry, the thread asks for the attributes of the document's directory, and the kernel holds no lock.
-    /// If the document is missing in the middle of a save, the answer waits until the save ends. Without this wait the
-    /// open would fail with ENOENT, because the kernel does not retry it twice.
+    /// During the retry, the thread asks for the attributes of the document's directory, and the kernel holds no lock. If the
+    /// document is missing in the middle of a save, the answer waits until the save ends. Without this wait the open would fail
+    /// with ENOENT, because the kernel does not retry an open twice.
     func awaitSave(forRetryOf thread: Int32, to directory: NodeID) {
         guard let open = expectedRetries[thread], open.isRetry, retries[thread] == nil
         else { return }

@@ -26,8 +26,8 @@ final class ParkedRequests: Sendable {
         case abandoned(AbandonReason)
         /// The program is to be stopped or frozen. The program's request goes ahead of the claims that the request waits for.
         case forced
-        /// The machine is about to sleep. The request is treated as if it had waited as long as it may. This reason may
-        /// be given several times for the same sleep.
+        /// The machine is about to sleep. The request is treated as if its longest allowed wait were over. This reason may be
+        /// given several times for the same sleep.
         case overdue
     }
 
@@ -162,7 +162,7 @@ final class ParkedRequests: Sendable {
 
     func wakeUp() { state.withLock { $0.isAsleep = false } }
 
-    /// Ends the wait of a request. If the request's claim does not exist yet, the wait cannot end. So this is repeated
+    /// Ends the wait of a request. If the request's claim does not exist yet, the wait cannot end. So the attempt is repeated
     /// as long as the request is parked.
     private func endWait(of token: UInt) {
         guard let request = state.withLock({ $0.isAsleep ? $0.requests[token] : nil }) else { return }

@@ -208,8 +208,8 @@ final class RetryTable: Sendable {
         state.withLock { $0.retries[thread] != nil || $0.retryMarks.has(thread, at: now) }
     }
 
-    /// Returns whether the kernel would not retry the present request of a thread. This removes the thread's mark, so
-    /// it must be called only once for each request.
+    /// Returns whether the kernel would not retry the present request of a thread. The call removes the thread's mark, so the
+    /// function must be called only once for each request.
     func takeRetryMark(_ thread: Int32, at moment: @autoclosure () -> Instant) -> Bool {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return false }
         let now = moment()

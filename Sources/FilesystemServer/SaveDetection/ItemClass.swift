@@ -6,8 +6,8 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
     case document
     /// A helper file of one program. It has no claims, presenters or versions.
     case `private`
-    /// A database. Its programs lock byte ranges of it themselves. So they take turns without the daemon, unless they
-    /// use the control socket.
+    /// A database. The programs of a database lock byte ranges of the file themselves. So these programs take turns without the
+    /// daemon, unless they use the control socket.
     case database
     /// A log. Programs that append to it and programs that read it do not wait for each other.
     case log

@@ -100,7 +100,7 @@ package struct NamePattern: Sendable {
 /// One comparison of a name with a pattern.
 private struct MatchAttempt {
     let name: [UInt8]
-    /// The document name that the name must contain. Nil if the name may contain any document's name.
+    /// The document's name that the compared file name must contain. Nil if the file name may contain any document's name.
     let document: [UInt8]?
     /// How many document names are searched before the comparison ends. With 0, it ends as soon as the name fits.
     let wanted: Int

@@ -41,8 +41,9 @@ package struct SavingProcess: Hashable, Sendable {
 
     /// Returns whether the two processes count as the same program: they are the same process, or parent and child.
     ///
-    /// Siblings do not count as the same program here, although they do in ``isSameSave(as:)``. A sibling may finish a
-    /// save. But an editor and a `grep` that run side by side in a shell are also siblings, and are different programs.
+    /// Siblings do not count as the same program here, although they count as parts of one save in ``isSameSave(as:)``. A
+    /// sibling may finish a save. But an editor and a `grep` that run side by side in a shell are also siblings, and are
+    /// different programs.
     package func isOneProgram(with other: SavingProcess) -> Bool {
         process == other.process || parent == other.process || other.parent == process
     }

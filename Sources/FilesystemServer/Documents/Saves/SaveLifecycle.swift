@@ -146,7 +146,7 @@ final class SaveLifecycle: Sendable {
         saves.change { $0.noteActivity(by: saver, at: Engine.now) }
     }
 
-    /// Begins to check the pending saves regularly, unless another call has begun this.
+    /// Begins regular checks of the pending saves, unless the checks have begun already.
     func watchPendingSaves() {
         if saves.beginWatching() { scheduleWatch() }
     }

@@ -59,7 +59,8 @@ final class HandleCloser: Sendable {
     /// last handle of the file may stay open.
     func closeUnlessMapped(_ handle: Handle) {
         guard handle.mayOutlive, data.isAlone(handle) else { return close(handle) }
-        // The daemon's own descriptor is closed before the check. With it, the file would count as open to write.
+        // The daemon closes its own descriptor before the check. With this descriptor open, the file would count as open to
+        // write.
         handle.closeFile()
         guard data.isWritten(handle.node) else { return close(handle) }
         handle.beginLingering()

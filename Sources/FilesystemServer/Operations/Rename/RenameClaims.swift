@@ -43,8 +43,8 @@ final class RenameClaims: Sendable {
 
     /// Returns whether a rename needs a claim.
     ///
-    /// The claim for a directory asks presenters of items in it, and waits for accesses to them over the control
-    /// socket. So it is not needed while no client is connected to the socket.
+    /// The claim for a directory asks presenters of items in it, and waits for accesses to them over the control socket. So
+    /// this claim is not needed while no client is connected to the socket.
     private func isClaimed(_ move: RenameFacts) -> Bool {
         // rename(2) replaces only empty directories. If the target has entries, the rename will fail, so no presenter
         // is asked.
