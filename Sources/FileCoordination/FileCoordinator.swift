@@ -155,8 +155,8 @@ extension FileCoordinator {
         state.withLock { state in state.waiting.removeAll { $0 === group } }
     }
 
-    /// Returns the URL that an item has now. If the item was moved and the presenter is not notified yet, the program still
-    /// uses the former URL.
+    /// Returns the URL that an item has now. The given URL can be out of date: the item was moved, and the presenter is not
+    /// notified of the move yet.
     private func current(_ url: URL) -> URL {
         presenter.flatMap { LocalPresenterRegistry.shared.registration(of: $0) }?.current(url) ?? url
     }

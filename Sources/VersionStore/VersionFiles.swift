@@ -214,10 +214,10 @@ final class VersionFiles: Sendable {
         return copy
     }
 
-    /// Records a copy as a version, when a program's step destroys the contents.
+    /// Records a copy as a version, when a program's step destroys the copied contents.
     ///
-    /// If the log line cannot be written, the copy stays, but other steps do not rely on it. If a stranger caused the copy, the
-    /// version counts for the part of the room that strangers may use. A stranger is a user other than the owner and root.
+    /// If the log line cannot be written, the copy stays, but other steps do not rely on it. A stranger is a user other than
+    /// the owner and root. If a stranger caused the copy, the version counts against the limit for versions of strangers.
     func record(_ copy: consuming UnfinishedCopy, _ request: PreservationRequest) -> VersionID {
         var reliance = QuotaLedger.Reliance.one
         do throws(Errno) {

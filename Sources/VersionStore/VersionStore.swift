@@ -149,8 +149,9 @@ package final class VersionStore: Sendable {
     /// copy.
     package func letGoOfGrown() -> [VersionID] { files?.letGoOfGrown(limit: largestCopy) ?? [] }
 
-    /// Whether a step can rely on an existing version, so that its contents are not preserved once more. The version must be on
-    /// the disk and at most a minute old. If this returns true, the version stays as long as a version that is preserved now.
+    /// Whether a program's step may destroy the contents that an existing version holds, without a new version of them. The
+    /// existing version must be on the disk and at most a minute old. If this returns true, the version stays as long as a
+    /// version that is preserved now.
     package func renewIfRecent(_ id: VersionID) -> Bool { files?.renewIfRecent(id, for: .one) ?? false }
 
     /// Drops a version that is not needed after all.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Shortens the run of a world that fails: removes steps as long as the shorter run still fails.
+/// Shortens a simulation that fails: removes steps as long as the shorter simulation still fails.
 package struct FailureShrinker {
     private let bounds: Bounds
     private let checker: String
@@ -18,7 +18,7 @@ package struct FailureShrinker {
         budget = tries * 100
     }
 
-    /// Removes halves, quarters and ever smaller parts of the steps, as long as the world still fails (delta debugging).
+    /// Removes halves, quarters and ever smaller parts of the steps, as long as the simulation still fails (delta debugging).
     package mutating func shrink(_ steps: [SimulationStep]) -> [SimulationStep] {
         guard var best = failing(steps) else { return steps }
         var size = max(1, best.count / 2)

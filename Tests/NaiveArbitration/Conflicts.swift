@@ -8,7 +8,7 @@ extension NaiveArbiter {
     /// Returns the claims that block a claim: holders that keep it out, and earlier waiting claims (G2, Q1, Q2, Q3, X4, D3).
     func blockers(of claimant: Int) -> [Int] {
         let claim = claims[claimant]
-        // No claim blocks a pending save (G4) or a batch, which requires no lock (B1).
+        // No claim blocks a pending save (G4), or a batch, which only asks presenters and requires no lock (B1).
         if claim.nature == .pendingSave || claim.nature == .batch { return [] }
         return claims.indices.filter { other in
             if other == claimant { return false }
@@ -60,7 +60,7 @@ extension NaiveArbiter {
         return meetings(holder, claimant).contains { $0 && $1 }
     }
 
-    /// Q5: whether more claims wait for the resource than the limit of an ordinary queue.
+    /// Q5: whether the lock queue of a resource is overlong, that is, too many claims wait in it.
     private func isOverlong(_ thing: NaiveResource) -> Bool { overlongQueues.contains(thing) }
 
     /// Q5: notes which queues are overlong. A queue becomes overlong when more claims wait than the limit, and stays so until
@@ -114,7 +114,8 @@ extension NaiveArbiter {
             if claims[other].isHeld {
                 return (claims[other].party?.isExempt(from: party) ?? false) && keepsOut(other, waiter)
             }
-            // Q5: a waiting claim in an overlong queue is not counted as waiting for the claim before it.
+            // Q5: in an overlong queue, in which too many claims wait, a claim does not count as waiting for the claim before
+            // it.
             return other < waiter && things(onWhichMeet: other, waiter).contains { !isOverlong($0) }
                 && !areExempt(other, waiter) && isHeldUp(other, by: party)
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Begins and ends contentions, and makes holders yield.
+/// Begins and ends contentions, and suspends holders so that waiting claims can be granted.
 extension NaiveArbiter {
     /// Y1, Y3: begins and ends contentions, and suspends the readers of background programs.
     ///
-    /// - Returns: whether a holder yielded.
+    /// - Returns: whether a holder was suspended.
     mutating func reviewContentions() -> Bool {
         // A claim that follows its item to another place may still have a contention from before the move.
         for holder in claims.indices where claims[holder].contendedSince != nil { noteFullness(of: holder) }

@@ -9,8 +9,8 @@ extension NaiveArbiter {
         let holder: Int?
     }
 
-    /// D1: whether a waiting claim must end before a holder can end. It must if it was made within the holder or by the
-    /// holder's program.
+    /// D1: whether a waiting claim must end before a held claim can end. It must if it was made within the held access, or by
+    /// the program that holds the claim.
     private func depends(_ holder: Int, on waiter: Int) -> Bool {
         guard claims[holder].isHeld, !claims[waiter].isHeld else { return false }
         guard [.handle, .aware].contains(claims[holder].nature) else { return false }

@@ -128,8 +128,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12: returns the presenters that a grant lists. These can be presenters that were not asked: they forfeited before (P7,
-    /// P8), are muted (N15), or were left out because of an access around the claim (P15).
+    /// P12: returns the presenters that a grant lists. A listed presenter was perhaps not asked, because it forfeited questions
+    /// before (P7, P8), or is muted (N15). It was also not asked if the claim was made within another access (P15).
     private mutating func listUnaskedWrites(_ index: Int, _ unanswered: [PresenterID]) -> [PresenterID] {
         let claim = claims[index]
         let party = claim.party ?? .nobody

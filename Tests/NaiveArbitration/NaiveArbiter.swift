@@ -19,8 +19,8 @@ package struct NaiveArbiter: Sendable {
     package internal(set) var questions: [Question] = []
     /// Q5: the resources with a queue that counts as overlong.
     var overlongQueues: Set<NaiveResource> = []
-    /// Y11: only `limits.holders` holders of a resource may be in contention at the same time. Holds the resources that have
-    /// reached this number, each with the moment at which its earliest contention began.
+    /// Y11: the resources for which the number of holders in contention has reached the limit `limits.holders`. Each is stored
+    /// with the moment at which its earliest contention began.
     var fullSince: [NaiveResource: Instant] = [:]
     var directories: [ItemID: DirectoryInfo] = [:]
     var now = Instant(nanoseconds: 0)
@@ -74,7 +74,7 @@ package struct NaiveArbiter: Sendable {
         switch event {
         case .claimed(let request):
             claims.append(NaiveClaim(request: request, arrival: now, deadline: now + bounds.wait))
-            // G2: the basis is `free` only if no claim blocks the new claim and no presenter must be asked.
+            // G2: the basis of the grant is `free` only if no claim blocks the new claim and no presenter must be asked.
             enter()
             let index = claims.count - 1
             if isFree(index), !isPresented(index) { grant(index, .free) }

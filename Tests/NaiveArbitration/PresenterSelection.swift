@@ -15,7 +15,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12, N15: the muted presenters that a write lists. Of several muted presenters of an item, the first is listed.
+    /// P12, N15: the presenters that a write lists although they are muted (they get no questions, and no notices of the item).
+    /// Of several muted presenters of an item, the first is listed.
     func unaskedWritesOfMuted(by index: Int, _ party: Party) -> [(PresenterID, ItemID)] {
         let claim = claims[index]
         return claim.parts.filter(\.access.isWrite).flatMap { part in

@@ -80,8 +80,8 @@ extension NaiveArbiter {
         if let found = openAccessSession(of: presenter, cause.party, isWriting, isOfSocket) {
             return found.id
         }
-        // N3: before a new session begins, the program's sessions that have no claim left end. They took no further access,
-        // because they had lasted `hold`.
+        // N3: before a new session begins, the program's sessions that have no claim left end. New accesses did not join them,
+        // because they had lasted for the time `hold`.
         let former = accessSessions.filter { accessSession in
             accessSession.presenter == presenter && accessSession.isWriting == isWriting
                 && accessSession.end != nil

@@ -81,11 +81,13 @@ extension NaiveArbiter {
         if !claim.isHeld {
             runOut(index)
         } else if let end = holdEnd(of: claim), end <= now {
-            // Y6, Y9: if the last observation of a writer has shown no change, the writer counts as clean when `hold` ends.
+            // Y6, Y9: when `hold` ends, a writer counts as clean (it has changed nothing) if its last observation has shown no
+            // change.
             if case .unchanged = claim.seen { claims[index].isClean = true }
             suspend(index, .holdExpired)
         } else {
-            // Y2: observes the holder, and observes it again after a fifth of the shorter idle time.
+            // Y2: observes the holder. The next observation comes after a fifth of the shorter of the two limits `readerIdle`
+            // and `idle`.
             effects.append(.observe(claim.id))
             let fifth = min(bounds.readerIdle, bounds.idle).nanoseconds / 5
             claims[index].nextObservation = now + max(TimeSpan(nanoseconds: fifth), .milliseconds(5))

@@ -247,8 +247,8 @@ extension MountConnection {
         do throws(FileCoordinationError) {
             try connect()
         } catch {
-            // Only lost presenters cause a new connection. Presenters that were never registered wait until an access opens a
-            // connection.
+            // Only presenters that were registered on the lost connection cause a new connection. Presenters that were never
+            // registered wait until an access opens a connection.
             if LocalPresenterRegistry.shared.hasLost(on: self) { reconnectLater() }
             return
         }
@@ -269,8 +269,8 @@ extension MountConnection {
         try connect()
         let reply = BlockingPromise<Result<Void, FileCoordinationError>>()
         send(.register(parameters)) { [self] answer in
-            // NIO's thread records the presenter here before it reads further messages. So each message to the presenter finds
-            // the presenter.
+            // NIO's thread records the presenter here, before it reads further messages of the daemon. So the presenter is
+            // already recorded when its first message arrives.
             do throws(FileCoordinationError) {
                 let result: RegisterResult = try Self.value(of: answer)
                 state.withLock { $0.registrations[result.presenter] = registration }

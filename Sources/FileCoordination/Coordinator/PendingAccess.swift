@@ -17,7 +17,7 @@ struct MountAccessRequest: Sendable {
 ///
 ///     idle ──begin──▶ waiting ──granted──▶ settled
 ///                      │   ▲──refused──────────▲
-///                      └───┘ begun anew: a request must be answered first
+///                      └───┘ requested again, with the number of a deferred question
 final class PendingAccess: Sendable {
     typealias GrantedAccess = (access: HeldAccess, paths: [[UInt8]])
     typealias AccessCompletion = @Sendable (Result<GrantedAccess, any Error>) -> Void

@@ -6,7 +6,7 @@ import Synchronization
 
 /// A presenter from its registration to its removal. Messages of the daemon are delivered on the presenter's queue.
 ///
-///     without a URL ──its URL is known──▶ registered ──connection lost──▶ lost ──a new one──▶ registered
+///     without a URL ──its URL is known──▶ registered ──connection lost──▶ lost ──new connection──▶ registered
 ///          │ └──its URL is known, no daemon is there─────────────────────▶ │
 ///          └──────────────────────────────────┴─────────────removed──────────┴──▶ removed
 final class Registration: Sendable {
@@ -229,8 +229,8 @@ extension Registration {
                 presenter.value.presentedItemDidMove(to: url)
             }
             state.withLock { state in
-                // If the item was moved there and back, the same move can wait twice. So only the first of two equal moves is
-                // removed.
+                // After moves from A to B, back to A, and to B once more, the list contains the move from A to B twice. So only
+                // the first of two equal moves is removed.
                 let told = state.moves.firstIndex { $0.from == former && $0.to == url }
                 if let told { state.moves.remove(at: told) }
             }

@@ -20,7 +20,7 @@ package final class ThreadTable: Sendable {
         package let parent: Int32
         /// The real user of the thread.
         package let user: UInt32
-        /// The moment from which on this number has certainly meant this thread, in nanoseconds of ``MonotonicClock``.
+        /// The number has meant this thread at least since this moment, in nanoseconds of ``MonotonicClock``.
         package let known: UInt64
     }
 

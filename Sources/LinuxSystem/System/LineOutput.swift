@@ -4,7 +4,8 @@ import Glibc
 /// Writes whole lines to a terminal, a pipe or `/dev/null`.
 ///
 /// All output for people goes through ``say(_:to:)``. Many lines contain a name that another user chose. Such a name must not
-/// end the line, reverse the line's direction or control the terminal. So ``say(_:to:)`` makes the line printable and ends it.
+/// end the line, change the direction of the text or control the terminal. So ``say(_:to:)`` makes the line printable and ends
+/// it.
 package enum LineOutput {
     package static func say(_ line: String, to descriptor: CInt) { say([line], to: descriptor) }
 

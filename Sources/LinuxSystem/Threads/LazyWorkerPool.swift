@@ -3,8 +3,8 @@ import Synchronization
 
 /// A ``WorkerPool`` that creates its threads only when the first job comes, because jobs are rare.
 ///
-/// The thread of the timers creates them. A thread that calls ``run(_:)`` can have the identity of a requester, and new threads
-/// would inherit that identity.
+/// The timers' thread creates the pool's threads. A caller of ``run(_:)`` must not create them: it can have the identity of a
+/// requester, and new threads would inherit that identity.
 package final class LazyWorkerPool: Sendable {
     private struct State {
         var pool: WorkerPool?
@@ -56,7 +56,7 @@ package final class LazyWorkerPool: Sendable {
         }
         state.withLock { state in
             // If two callers have created threads at the same time, the first pool stays. All jobs move to the pool while the
-            // lock is held, so a caller of `finish` finds each job either here or in the pool.
+            // lock is held. So a caller of `finish` finds each job either in `jobs` or in the pool.
             let kept = state.pool ?? pool
             state.pool = kept
             for job in state.jobs { kept.run(job) }

@@ -83,7 +83,8 @@ extension VersionFiles {
     /// Converts times in the log to times on the steady clock. The steady clock measures the age of versions while the store is
     /// open (D211).
     private struct Ages {
-        /// The sum of the times between the lines of the log and this opening. `steadyNow` is the steady clock at this opening.
+        /// The time from the first line of the log to this opening, without jumps of the clock, in nanoseconds. `steadyNow` is
+        /// the steady clock at this opening.
         let elapsed: Int64
         let steadyNow: Int64
 

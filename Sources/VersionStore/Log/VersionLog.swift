@@ -75,8 +75,8 @@ struct VersionLog: ~Copyable, Sendable {
 
     /// Calls `body` with the text of each line in the first `size` bytes of a log, without the newline, oldest first.
     ///
-    /// The last line is passed even if its newline is missing, because the rest of the line can be complete. The path of the
-    /// version is only in this line.
+    /// The last line is included even if its newline is missing, because all other bytes of the line can be complete. Only this
+    /// line contains the path of its version.
     static func forEachText(
         in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (ArraySlice<UInt8>) -> Void
     ) throws(Errno) {

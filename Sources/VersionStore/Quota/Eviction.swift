@@ -165,8 +165,8 @@ extension VersionFiles {
             conflictsBefore: min(moment, uncertain), path: charge.initiator == .stranger ? charge.path : nil)
     }
 
-    /// A time on the steady clock. If a step has relied on a version after this time, the version is not evicted. It is at
-    /// least a minute ago, even if the option `keep-certain` is shorter.
+    /// A time on the steady clock. A version is not evicted if it was needed after this time: a program's step then destroyed
+    /// the contents that the version holds. The time is at least a minute ago, even if the option `keep-certain` is shorter.
     private var uncertain: Int64 {
         steadyClock() &- max(Int64(clamping: limits.certain.nanoseconds), Self.youth)
     }
@@ -222,7 +222,7 @@ extension VersionFiles {
         }
     }
 
-    /// The most files of which the number of names is read in one search for room.
+    /// One search for room reads the number of names of at most this many files.
     private static let mostLooks = 1024
     /// The nanoseconds for which a file with names outside the store is not examined again.
     private static let lookAgain = Int64(10_000_000_000)

@@ -53,8 +53,9 @@ enum DeadMountReplacement {
 
     /// Opens the directory below a dead mount. The dead mount then stays until the new mount replaces it.
     ///
-    /// Returns nil if there is no dead mount, or if the dead mount cannot stay that long. It cannot for users other
-    /// than root, on file systems without file handles, and where several mounts lie on top of each other.
+    /// Returns nil if there is no dead mount, or if the dead mount must be removed before the new mount is made. It
+    /// must be removed for users other than root, on file systems without file handles, and where several mounts lie on
+    /// top of each other.
     static func openCovered(by argument: String) throws(CommandFailure) -> OwnedDescriptor? {
         guard geteuid() == 0, try isReplaceable(at: argument) else { return nil }
         let (table, typed) = (try MountFinder.table(), Array(try RawArgument.text(of: argument).utf8))
@@ -91,8 +92,8 @@ enum DeadMountReplacement {
         return true
     }
 
-    /// Fails if the dead mount at the path shows a source at another path. An in-place mount would replace it, but
-    /// would show the directory below it.
+    /// Fails if the dead mount at the path shows a source that is at another path. A new in-place mount would show the
+    /// directory below the dead mount, and not that source.
     static func checkIsInPlace(at argument: String) throws(CommandFailure) {
         let path = try resolve(argument)
         let mount = try MountFinder.table().top(at: path)

@@ -50,8 +50,8 @@ struct UnsavedWatch {
         state = .asking(try HookProcess(invocation, outputTo: STDERR_FILENO))
     }
 
-    /// Called when the command has ended. Returns whether the file has unsaved changes, or nil if that is no news for
-    /// the daemon.
+    /// Called when the command has ended. Returns whether the file has unsaved changes, or nil if nothing needs to be
+    /// sent to the daemon.
     mutating func takeChange() throws(Errno) -> Bool? {
         guard case .asking(let process) = state else { return nil }
         pause()
@@ -61,8 +61,8 @@ struct UnsavedWatch {
         return found
     }
 
-    /// Notes that the file was saved. Returns whether the daemon must be told: true if the last state that it got was
-    /// unsaved.
+    /// Notes that the file was saved. Returns true if the daemon must be told, because the last state that was sent to
+    /// the daemon is unsaved.
     mutating func noteSaved() -> Bool {
         isOutdated = true
         defer { isUnsaved = false }

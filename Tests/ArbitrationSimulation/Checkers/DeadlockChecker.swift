@@ -76,8 +76,8 @@ struct DeadlockChecker: Checker {
         return model.concerns(presenterModel, one) || model.lastStructuralChange >= one.number
     }
 
-    /// D1: whether a waiting claim must end before a holder can end. It must if it was made within the holder or by the
-    /// holder's program.
+    /// D1: whether a waiting claim must end before a held claim can end. It must if it was made within the held access, or by
+    /// the program that holds the claim.
     private func depends(_ holder: WorldModel.ClaimModel, on waiter: WorldModel.ClaimModel, certain: Bool)
         -> Bool
     {
@@ -97,7 +97,8 @@ struct DeadlockChecker: Checker {
         // for each other.
         let waiting = model.waiting.filter { $0.party != nil }
         if waiting.count < 2, waiting.allSatisfy({ $0.request.within.isEmpty }) { return }
-        // The cost is at least quadratic, so the largest worlds are checked only at ticks.
+        // The time for this check grows at least with the square of the number of claims. So with very many claims the check
+        // runs only at ticks.
         if waiting.count * model.claims.count > 400, event != .tick { return }
         var next: [ClaimID: [ClaimID]] = [:]
         for claim in waiting {

@@ -146,7 +146,8 @@ struct WaitChecker: Checker {
 struct QueueChecker: Checker {
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
         let waiting = model.claims.values.filter { !$0.isHeld }
-        // The cost is at least quadratic, so the largest worlds are checked only at ticks.
+        // The time for this check grows at least with the square of the number of claims. So with very many claims the check
+        // runs only at ticks.
         if waiting.count * model.claims.count > 600, event != .tick { return }
         for claim in waiting where !waitsForPresenters(claim, model) {
             let isHindered = model.claims.values.contains {

@@ -44,8 +44,8 @@ struct NameViewChecker: Checker {
         /// The names with contents that another program changed without a notice to the presenter so far, each with the number
         /// of the last change.
         var contents: [ModelName: Int] = [:]
-        /// The names of which the presenter was told, or which its own program changed, since the model was last quiet: without
-        /// claims, questions and wakes.
+        /// The names of which the presenter was told, or which its own program changed. Names from before the last moment
+        /// without claims, questions and wakes are left out.
         var heard: Set<ModelName> = []
         /// The names in the notices that follow from the current event.
         var told: (names: Set<ModelName>, number: Int) = ([], 0)
@@ -85,7 +85,7 @@ struct NameViewChecker: Checker {
             changed(item, place, cause, claim, isTold: isTold, model, model.number)
         case .written(let item, let place, let cause, let claim, let stamp):
             if let claim { reportedStamps[claim] = stamp }
-            // N12: the change must be reported within the current event. So it gets the number of the event before.
+            // N12: the change must be reported within the current event. So the change gets the number of the previous event.
             changed(item, place, cause, claim, isTold: false, model, model.number - 1)
         case .created(let item, let place, let party, let claim):
             if homes[item] != nil { homes[item] = place }

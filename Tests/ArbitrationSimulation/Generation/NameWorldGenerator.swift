@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Generates a world from a seed. In this world, programs make, link, rename, exchange, save and remove items under a few names
-/// in a few directories.
+/// Generates a simulation from a seed: programs make, link, rename, exchange, save and remove items under a few names in a few
+/// directories.
 package struct NameWorldGenerator: Sendable {
     package private(set) var simulationRun: SimulationRun
     package private(set) var steps: [SimulationStep] = []
@@ -88,7 +88,7 @@ package struct NameWorldGenerator: Sendable {
         for case .ask(let question) in effects { tell(.answered(question.id, by: question.presenter, .done)) }
     }
 
-    // MARK: Names
+    // MARK: Choice of items and names
 
     private var places: [Place] { names.keys.sorted { order($0) < order($1) } }
 
@@ -125,7 +125,7 @@ package struct NameWorldGenerator: Sendable {
         return ItemID(lastItem)
     }
 
-    // MARK: What programs do
+    // MARK: Actions of the simulated programs
 
     private mutating func act() {
         let party = party()
@@ -206,7 +206,7 @@ package struct NameWorldGenerator: Sendable {
         tell(.moved(item, Move(from: from, to: to), by: party, under: nil))
     }
 
-    /// Renames a file over another file that no claim follows.
+    /// Renames a file over another file. The arbiter is told of a deletion and a move.
     private mutating func renameOver(by party: Party) {
         guard let from = chance.one(of: files),
             let to = chance.one(of: files.filter { names[$0] != names[from] })

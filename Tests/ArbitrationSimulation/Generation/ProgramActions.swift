@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The actions of programs and users in a generated world.
+/// The actions of programs and users in a generated simulation.
 extension WorldGenerator {
     mutating func act() {
         doWhatIsDue()
@@ -189,7 +189,8 @@ extension WorldGenerator {
         }
     }
 
-    /// Makes two programs claim two files: one program claims A and then B, the other claims B and then A.
+    /// Makes two programs want two files in opposite order: one program makes a claim on A and then on B, the other on B and
+    /// then on A.
     mutating func cross() {
         let files = tree.files
         guard files.count > 1, let one = chance.one(of: files), let other = chance.one(of: files),
@@ -217,7 +218,7 @@ extension WorldGenerator {
         }
     }
 
-    // MARK: Presenters
+    // MARK: Actions that concern presenters
 
     mutating func present() {
         guard let party = chance.one(of: population.editors), model.presenterModels.count < 24 else { return }

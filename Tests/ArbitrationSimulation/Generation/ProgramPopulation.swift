@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The programs that act in a generated world.
+/// The programs that act in a generated simulation.
 struct ProgramPopulation {
     /// The programs, threads and children that access files without the control socket.
     private(set) var programs: [Party] = []

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The reactions of the programs in a world to the effects of the arbiter.
+/// The reactions of the simulated programs to the effects of the arbiter.
 extension WorldGenerator {
     mutating func react(to effect: Effect) {
         switch effect {
@@ -47,7 +47,7 @@ extension WorldGenerator {
         }
     }
 
-    /// Uses a granted claim as its plan says.
+    /// Carries out the plan of the program that made a claim, after the claim was granted.
     private mutating func useGrant(_ claim: ClaimID) {
         switch plans[claim] {
         case .use:
@@ -143,7 +143,7 @@ extension WorldGenerator {
         }
     }
 
-    // MARK: Claims
+    // MARK: Making and ending claims
 
     mutating func nextClaim() -> ClaimID {
         lastClaim += 1
@@ -153,8 +153,8 @@ extension WorldGenerator {
     mutating func claim(_ request: ClaimRequest, by party: Party, _ plan: Plan) {
         makers[request.claim] = party
         plans[request.claim] = plan
-        // Claims over the socket, batches and pending saves are always identified at once. Other claims are sometimes
-        // identified later.
+        // Claims over the socket, batches (claims that only ask presenters) and pending saves are identified as soon as the
+        // arbiter asks. Other claims are sometimes identified later.
         let isShy = request.nature != .aware && request.nature != .batch && request.nature != .pendingSave
         perform(.claim(request, by: isShy && chance.isLucky(shyness) ? nil : party))
         if model.claims[request.claim]?.isHeld == false {

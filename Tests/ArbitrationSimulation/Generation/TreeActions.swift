@@ -80,7 +80,7 @@ extension WorldGenerator {
         tell(.written(part.item, at: part.place, cause, under: entry.id, stamp: stamps[entry.id] ?? 1))
     }
 
-    // MARK: Under claims
+    // MARK: Changes by programs that hold a claim
 
     /// Carries out the changes of a held claim. Changes that the tree no longer allows are left out.
     mutating func carryOut(_ entry: WorldModel.ClaimModel) {

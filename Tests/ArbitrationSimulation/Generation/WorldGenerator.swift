@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A world generated from a seed: the actions of programs, editors and users, in virtual time.
+/// Generates a simulated world from a seed: the actions of programs, editors and users, in virtual time.
 ///
 /// The generator reports only events that a file system could report, and reads the current state from the model. Each action
 /// in the world is a step. So a test can run the same world a second time without some of its steps.
@@ -110,14 +110,14 @@ package struct WorldGenerator: Sendable {
     var now: Instant { simulationRun.model.now }
     package var findings: [Violation] { simulationRun.findings }
 
-    /// Runs the whole world, to its end or to the first violation.
+    /// Runs the whole simulation, to its end or to the first violation.
     package mutating func play() {
         settleLand()
         for _ in 0..<length where findings.isEmpty { act() }
         if findings.isEmpty { end() }
     }
 
-    // MARK: What every step goes through
+    // MARK: Carrying out steps and scheduled actions
 
     mutating func perform(_ step: SimulationStep) {
         guard findings.isEmpty else { return }
@@ -154,7 +154,7 @@ package struct WorldGenerator: Sendable {
         }
     }
 
-    // MARK: The beginning and the end
+    // MARK: The beginning and the end of the simulation
 
     private mutating func settleLand() {
         tell(.placed(ModelTree.root, DirectoryInfo(in: nil)))

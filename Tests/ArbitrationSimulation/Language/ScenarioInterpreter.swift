@@ -18,10 +18,10 @@ import Coordination
 ///     advance 250ms                         ticks at every moment the arbiter asked for
 ///     late 250ms                            one tick, at the end
 ///     claim 4 handle forMerging @1 appends by 100, locked 4
-///     pass 250ms                            no tick at all
+///     pass 250ms                            time passes without a tick
 ///     beside 3                              asks for the suspended writer
-///     clean 3, overruled 3                  asks whether it yielded clean, or was superseded
-///     why 3, on @1                          asks for its blockers; for the claims and presenters of @1
+///     clean 3, overruled 3                  asks whether #3 had changed nothing when suspended; was superseded
+///     why 3, on @1                          asks for the blockers of #3; for the claims and presenters of @1
 ///     remembered                            asks for the number of records in the arbiter
 ///     present p1 @1 in @5 by 50 implementing all, present p1 none by 50 implementing all
 ///     shown p1 @1 in @5, pause p1, resume p1, remove p1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A step of a world. Each step can be written as a command of a scenario file.
+/// A step of a simulation. Each step can be written as a command of a scenario file.
 package enum SimulationStep: Hashable, Sendable {
     /// The step makes a claim. If the step contains a party, this party is sent as soon as the arbiter asks for the claim's
     /// party.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The moments at which an arbiter has asked for a tick, and which have not come yet.
+/// The future moments at which the arbiter wants a tick: the event that tells it how much time has passed.
 ///
-/// The arbiter never cancels a moment, so none is removed before it has come.
+/// The arbiter never cancels a moment, so no moment is removed before it has come.
 package struct WakeSchedule: Sendable {
     private var moments: [Instant] = []
 

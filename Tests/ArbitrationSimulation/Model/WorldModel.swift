@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The state of a world as it follows from the events and effects.
+/// The state of a simulation, as it follows from the arbiter's events and effects.
 ///
 /// Checkers read this model, and never the arbiter's own state. The model has no index and does not check anything.
 struct WorldModel {
@@ -68,7 +68,7 @@ struct WorldModel {
     var questions: [QuestionID: Question] = [:]
     /// For each question, the waiting claim that caused it, if only one claim can have caused it.
     var askers: [QuestionID: ClaimID] = [:]
-    /// The moments at which the arbiter has asked for a tick, and which have not come yet.
+    /// The future moments at which the arbiter wants a tick.
     var wakes = WakeSchedule()
     /// The number of events up to now.
     var number = 0

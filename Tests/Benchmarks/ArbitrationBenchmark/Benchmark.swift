@@ -3,8 +3,8 @@ import Glibc
 
 /// Measures the cost of claims, presenters and directories in the engine. `Scripts/bench-arbiter` runs it.
 ///
-/// The program prints times, and never fails because of a time. With `--check` it fails if an event examines more claims in a
-/// large crowd than in a small crowd.
+/// The program prints times, and never fails because of a time. With `--check` it fails if an event examines more claims under
+/// a large load than under a small load.
 @main
 struct Benchmark {
     static func main() throws {

@@ -22,8 +22,8 @@ struct LoadFigure {
 /// The cost of each kind of event, for loads of several sizes.
 struct LoadTable {
     private static let most = 4.0
-    /// The lowest number of examined claims with which other loads are compared. A lower number in the smallest load is
-    /// replaced by it.
+    /// The other loads are compared with the smallest load. If an event in the smallest load examines fewer claims than this
+    /// number, the other loads are compared with this number.
     private static let least = 8.0
 
     private let rows: [(name: String, figures: [LoadFigure])]

@@ -3,8 +3,8 @@
 /// Measures a claim on an item that no other claim wants, until it has ended. Most claims of real programs are of this kind.
 enum UncontestedMeasurement {
     private static let operations = 10_000
-    /// The number of slices in each round. For a second, a processor that other programs also use can be half as fast as
-    /// before.
+    /// The number of slices in each round. Other programs can halve the speed of a processor for a second, so each slice is
+    /// short.
     private static let slices = 20
 
     static func measure(rounds: Int) throws {

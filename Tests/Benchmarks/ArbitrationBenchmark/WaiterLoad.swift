@@ -78,7 +78,7 @@ struct WaiterLoad {
         time(Self.sample) { load in for _ in 0..<Self.sample { load.arrive() } }
     }
 
-    /// Measures the withdrawal of claims at many places in the queue, from its begin to its end.
+    /// Measures the withdrawal of claims at many places in the queue, from the front to the end of the queue.
     private mutating func cancellations() -> LoadFigure {
         let waiting = arbiter.claims(on: ItemID(Self.item)).dropFirst()
         let chosen = (0..<Self.sample).map { waiting[waiting.startIndex + ($0 * 7919) % waiting.count] }

@@ -134,7 +134,8 @@ void open_presented(const char *name, const char *elsewhere, int rounds) {
     names[ASKED] = name;
     names[UNPRESENTED] = elsewhere;
     pid_t presenter = start_presenter();
-    // This open makes the daemon send a request, and the presenter records its bytes. The step `echo` sends these bytes.
+    // This open makes the daemon send a request. The presenter records the bytes of the request, and the step `echo` sends the
+    // same bytes.
     time_step(ASKED);
     if (board->length == 0) complain("the presenter was not asked about", name);
     pause_between_turns();

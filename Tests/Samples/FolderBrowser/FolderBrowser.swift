@@ -72,7 +72,7 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         return url.path.hasPrefix(base) ? String(url.path.dropFirst(base.count)) : url.lastPathComponent
     }
 
-    // MARK: - Changes in the folder
+    // MARK: - Changes of items in the folder
 
     func presentedSubitemDidAppear(at url: URL) {
         let name = name(of: url)
@@ -110,7 +110,7 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         completionHandler(nil)
     }
 
-    // MARK: - Changes of the folder
+    // MARK: - Changes of the folder itself
 
     func presentedItemDidMove(to newURL: URL) {
         lock.withLock { folder = newURL }

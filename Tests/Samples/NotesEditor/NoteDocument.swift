@@ -67,7 +67,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
     var hasUnsavedChanges: Bool { withState { $0.hasUnsavedChanges } }
     var isOpen: Bool { withState { $0.isPresenting } }
 
-    // MARK: - Opening and closing
+    // MARK: - Opening and closing a note
 
     /// Starts a note without a file. The note is a presenter from the start.
     func openUntitled() {
@@ -118,7 +118,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
         }
     }
 
-    // MARK: - Editing and saving
+    // MARK: - Editing and saving a note
 
     func edit(_ text: String) {
         withState { state in

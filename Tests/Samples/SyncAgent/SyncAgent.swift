@@ -62,7 +62,7 @@ final class SyncAgent: @unchecked Sendable {
         queue.maxConcurrentOperationCount = 2
     }
 
-    // MARK: - Coordinators
+    // MARK: - Coordinators of the agent
 
     func makeCoordinator() -> NSFileCoordinator {
         let coordinator = NSFileCoordinator(filePresenter: nil)
@@ -95,7 +95,7 @@ final class SyncAgent: @unchecked Sendable {
         return try body(coordinator)
     }
 
-    // MARK: - Merging
+    // MARK: - Merging the server's changes
 
     /// Applies a change in the background. The completion handler is called on the agent's queue.
     func apply(_ change: Change, to url: URL, completion: @escaping @Sendable (Outcome) -> Void) {

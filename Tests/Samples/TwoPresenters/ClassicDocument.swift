@@ -70,7 +70,7 @@ final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
         if let error = coordinationError ?? writeError { throw error }
     }
 
-    // MARK: - NSFilePresenter
+    // MARK: - Questions and notices (NSFilePresenter)
 
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void) {
         reader(nil)

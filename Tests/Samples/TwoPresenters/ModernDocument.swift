@@ -79,7 +79,7 @@ final class ModernDocument: NSObject, NSFilePresenter, Sendable {
         if let error = coordinationError ?? writeError { throw error }
     }
 
-    // MARK: - NSFilePresenter
+    // MARK: - Questions and notices (NSFilePresenter)
 
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void) {
         reader(nil)
