@@ -3,7 +3,8 @@ import Coordination
 
 /// Finds and ends deadlocks.
 extension NaiveArbiter {
-    /// An edge of a cycle: a waiting claim for which another claim waits, and the holder between the two, if any.
+    /// A step of a cycle of waiting claims: the claim `next`, for which the previous claim of the cycle waits. If the previous
+    /// claim waits for a held claim that can end only after `next`, `holder` is this held claim.
     private struct NaiveWaitEdge {
         let next: Int
         let holder: Int?

@@ -115,8 +115,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// N15: if the presenter is muted, records only that it missed the move. If the move is the presenter's own, nothing is
-    /// recorded.
+    /// N15: if the presenter is muted (it gets no notices of its item), records only that it missed the move. If the move is
+    /// the presenter's own, nothing is recorded.
     ///
     /// - Returns: whether the presenter is muted.
     private mutating func noteMissedMove(

@@ -298,9 +298,9 @@ extension NaiveAccessSession {
         if let name = movedTo, !kept.contains(where: { $0.name == name }) { movedTo = nil }
     }
 
-    /// Removes the names of which the presenter was told from the session, except the names in `heldBack`.
+    /// Removes from the session the names of which the presenter was told, except the names in `heldBack`.
     ///
-    /// The new name of the last move stays, because the other half of an exchange may follow.
+    /// The new name of the last move stays, because this move may be the first half of an exchange.
     mutating func discardReported(but heldBack: [NaiveName] = []) {
         keep(
             outcomes.all.compactMap { outcome in

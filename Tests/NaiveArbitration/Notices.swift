@@ -184,7 +184,7 @@ extension NaiveArbiter {
         effects += items.map { .tell($0) }
     }
 
-    /// P2: reports a deletion that was treated as a step of a save until now, and asks the presenters to agree to it.
+    /// P2: reports a deletion that was treated as a step of a save until now, and asks the presenters to agree to the deletion.
     mutating func lose(_ item: ItemID, _ place: Place, _ party: Party) {
         let name = NaiveName(place, item)
         let untold = presenters.map(\.id).filter { isUnreported(name, to: $0) }
@@ -321,7 +321,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: after a presenter's own change of a name, its sessions forget the name, except for contents that others changed.
+    /// N5: after a presenter's own change of a name, its sessions forget what happened to the name before. Only changes of
+    /// contents by other programs are not forgotten.
     private mutating func know(_ itemEvent: NaiveItemEvent, _ presenter: NaivePresenter) {
         guard case .below(let nameEvent) = itemEvent else { return }
         switch nameEvent {

@@ -136,8 +136,8 @@ extension NaiveArbiter {
         return wanted(by: claim.parts, of: claim, of: presenter, for: party)
     }
 
-    /// P12: the presented items that a claim writes without a question to the presenter, because it forfeited questions before
-    /// (P7, P8).
+    /// P12: the presented items that a claim writes without a question to the presenter, because the presenter forfeited
+    /// questions before (P7, P8).
     ///
     /// If an item was not asked about because of P15, it is included if the presenter did not agree to the access around the
     /// claim.

@@ -235,7 +235,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P25: whether the reader's presenter has not yet answered a question for a claim of this presenter's own program.
+    /// P25: whether a presenter of the reader's program has not answered a question yet, and a claim of the program of
+    /// `presenter` waits for the answer.
     func holdsUp(_ reader: Party, _ presenter: NaivePresenter) -> Bool {
         if presenter.isWorkedForBy(reader) { return false }
         return claims.contains { claim in

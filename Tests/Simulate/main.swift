@@ -12,7 +12,7 @@ struct Options {
     /// numbers.
     var isSurvey = false
     var tries = 4_000
-    /// The path of a file of commands. If it is given, the program runs these commands and generates no worlds.
+    /// The path of a file of commands. If it is given, the program runs these commands and generates no simulation.
     var replayed: String?
 
     init?(_ words: [String]) {
@@ -55,8 +55,8 @@ func residentMemory() -> Int {
     return words.count > 1 ? (Int(words[1]) ?? 0) * Int(getpagesize()) / 1024 : 0
 }
 
-/// The allowed growth of memory in KiB. A large world can leave less than this behind by fragmentation. A leak in each of
-/// 10,000 worlds leaves more than this.
+/// The allowed growth of memory in KiB. After a large simulation, fragmentation can leave less than this behind. A leak in each
+/// of 10,000 simulations leaves more than this.
 let mostGrowth = 8_192
 
 @Sendable func trace(_ step: SimulationStep) { say(CommandWriter.text(step)) }
@@ -112,7 +112,7 @@ func simulate(_ options: Options) -> Int32 {
     return 0
 }
 
-/// Runs the commands of a file in a new world, and prints the answers.
+/// Runs the commands of a file in a new simulation, and prints the answers.
 func replay(_ path: String) -> Int32 {
     guard let text = contents(of: path) else {
         say("simulate: '\(path)' cannot be read", to: 2)

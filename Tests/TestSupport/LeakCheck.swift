@@ -7,8 +7,8 @@ enum LeakCheck {
     /// watches, waiting threads, and up to 64 threads of clients.
     private static let mostDescriptors = 120
 
-    /// Fails if the daemon still has a claim, an open file, a data route or too many descriptors, or if one of its threads
-    /// runs.
+    /// Fails if the daemon still has a claim, an open file, a record of a file's data path or too many descriptors. Also fails
+    /// if one of its threads runs.
     static func check(_ mount: String, since first: Int, _ look: () throws -> MountStatus) throws {
         var (found, journal) = ("", "")
         // The kernel sometimes reports a close to the daemon only after close(2) has returned.

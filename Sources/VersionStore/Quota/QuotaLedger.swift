@@ -245,8 +245,8 @@ extension QuotaLedger {
         let owner: UInt32
         let room: Int
         let measure: Measure
-        /// A version can be evicted only if no step has relied on it since this time. For versions from conflicts,
-        /// `conflictsBefore` applies in the same way.
+        /// A version can be evicted only if it was not needed since this time: no program's step has destroyed the contents
+        /// that the version holds. For versions from conflicts, `conflictsBefore` applies in the same way.
         let before: Int64
         let conflictsBefore: Int64
         /// The path of a document; only versions of this document are evicted. If it is nil, all versions of the owner can be
@@ -370,7 +370,8 @@ extension QuotaLedger {
         }
     }
 
-    /// Returns the versions with a known age on which no step relied since `moment`.
+    /// Returns the versions with a known age that were not needed since `moment`: no program's step has destroyed the contents
+    /// that they hold.
     func all(before moment: Int64, excluding isExcluded: Choice) -> [VersionID] {
         versions.filter { $1.isDated && $1.since < moment && !isExcluded($0) }.keys.sorted()
     }

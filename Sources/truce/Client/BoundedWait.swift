@@ -76,7 +76,7 @@ extension DaemonClient {
         do throws(CommandFailure) {
             _ = try DaemonClient.pid(of: mount)
         } catch {
-            // A daemon that has too many connections refuses this one. The refusal is also an answer.
+            // A daemon that has too many connections refuses this connection. The refusal is also an answer.
             guard error.status != .timedOut else { throw error }
         }
     }

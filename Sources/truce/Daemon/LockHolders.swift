@@ -31,7 +31,7 @@ struct LockHolders {
             """
     }
 
-    /// The mount of which the first process is the daemon, whatever path it has. Nil if there is none.
+    /// The mount that the first process serves as its daemon, at any path. Nil if the first process serves no mount.
     var mount: MountEntry? {
         pids.first.flatMap { pid in Self.mounts().first { Self.isServed($0, by: pid) } }
     }

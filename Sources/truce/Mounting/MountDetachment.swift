@@ -27,8 +27,8 @@ enum MountDetachment {
         }
     }
 
-    /// Returns the mountpoint of a mount inside this mount. Such an inner mount keeps this mount busy even if no
-    /// process uses either.
+    /// Returns the mountpoint of a mount inside this mount. An inner mount keeps this mount busy, even if no process
+    /// uses the two mounts.
     private static func mountpoint(inside mount: MountEntry) -> [UInt8]? {
         do throws(CommandFailure) {
             return try MountFinder.table().entries.first { $0.parent == mount.id }?.mountpoint

@@ -8,7 +8,8 @@ import LinuxSystem
 enum MountHelper {
     private static let names: Set<String> = ["mount.truce", "mount.fuse.truce"]
 
-    /// Returns the arguments, if mount(8) or mount.fuse3(8) has started this program. Returns nil if a user has.
+    /// Returns the arguments if mount(8) or mount.fuse3(8) has started this program. Returns nil if a user has started
+    /// this program.
     static func arguments(of line: [String], subcommands: Set<String>) -> [String]? {
         guard let name = line.first.map(lastPart) else { return nil }
         let arguments = Array(line.dropFirst())
@@ -16,8 +17,8 @@ enum MountHelper {
         return isCalledByMountFuse(arguments, subcommands) ? arguments : nil
     }
 
-    /// Returns whether mount.fuse3(8) has started this program. It does so by a shell, with the arguments `SOURCE DIR
-    /// -o OPTIONS`. `SOURCE` and `DIR` are absolute paths if they exist.
+    /// Returns whether mount.fuse3(8) has started this program. mount.fuse3(8) starts this program by a shell, with the
+    /// arguments `SOURCE DIR -o OPTIONS`. `SOURCE` and `DIR` are absolute paths if they exist.
     private static func isCalledByMountFuse(_ arguments: [String], _ subcommands: Set<String>) -> Bool {
         arguments.count == 4 && arguments[2] == "-o" && arguments[1].hasPrefix("/")
             && (arguments[0].hasPrefix("/") || arguments[0] == "none") && !subcommands.contains(arguments[0])

@@ -5,7 +5,7 @@ import FilesystemServer
 import Glibc
 import LinuxSystem
 
-/// A mount that was checked: everything is known to be right that can be checked before the daemon starts.
+/// The checked plan of a mount: all checks that are possible before the daemon starts have succeeded.
 struct MountPlan: ~Copyable {
     /// The source, mountpoint and options of a mount.
     struct Target: Hashable, Sendable {
@@ -65,7 +65,8 @@ struct MountPlan: ~Copyable {
 
     /// Removes the dead mounts at the source and at the mountpoint.
     ///
-    /// First, everything is checked that can be checked. If the mount is refused, the dead mounts are not removed.
+    /// All checks that are possible come before the removal. So if the mount is refused, the dead mounts are not
+    /// removed.
     private static func removeDeadMounts(of target: Target) throws(CommandFailure) {
         var dead: [String] = []
         if !target.replacesDeadMount, try DeadMountReplacement.isReplaceable(Array(target.mountpoint.utf8)) {

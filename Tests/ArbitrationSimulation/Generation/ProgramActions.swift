@@ -36,7 +36,8 @@ extension WorldGenerator {
     mutating func program() -> Party { anyone(of: population.programs, &chance) }
     mutating func awareProgram() -> Party { anyone(of: population.aware, &chance) }
 
-    /// Returns a part for an item and one of its names. If there are many programs, most parts are for a few items.
+    /// Returns a part of a claim: an item, one of its names, and the access. If there are many programs, most parts are for a
+    /// few items.
     mutating func part(_ items: [ItemID], _ access: Access) -> ClaimRequest.Part? {
         let few = chance.isLucky(families > 100 ? 15 : 60) ? Array(items.prefix(3)) : items
         guard let item = chance.one(of: few), let place = chance.one(of: tree.nodes[item]?.names ?? []) else {

@@ -20,7 +20,8 @@ struct RoundTimings {
         return "\(shown[0]) \(name) [\(shown[1])..\(shown[2])]"
     }
 
-    /// Returns how many times as long this measurement takes as another in the same rounds, such as `1.12 [1.08..1.20]`.
+    /// Returns the time of this measurement divided by the time of `other`, such as `1.12 [1.08..1.20]`. Only times of the same
+    /// round are divided.
     func ratio(to other: RoundTimings) -> String {
         let ratios = zip(rounds, other.rounds).map { $0 / $1 }.sorted()
         guard let least = ratios.first, let most = ratios.last else { return "-" }

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-// A file or directory that the kernel knows, with a descriptor for it. A mirror for real use would have too many files for
-// this.
+// A file or directory that the kernel knows, with a descriptor for it. A mirror of a large directory would need too many
+// descriptors.
 struct node {
     struct node *next;
     int descriptor;

@@ -2,8 +2,7 @@
 import Glibc
 import LinuxSystem
 
-/// Child processes that end when this process ends, even if it is killed. Then the input of each child ends, and the child
-/// notices this.
+/// Child processes that end when this process ends or is killed. The input of each child then ends, and the child notices this.
 ///
 /// The children run the same program as this process. The presenters are in other processes than the reader, because a
 /// presenter is asked only about accesses of other processes.

@@ -53,7 +53,7 @@ struct Table {
 
     private static func rounded(_ value: Double) -> Double { (value * 100).rounded() / 100 }
 
-    /// Returns the median and the quartiles of the values. If one lies between two values, it is interpolated.
+    /// Returns the median and the quartiles of the values. A quartile that lies between two values is interpolated.
     private static func quartiles(_ values: [Double]) -> (low: Double, median: Double, high: Double) {
         let sorted = values.sorted()
         func value(at part: Double) -> Double {

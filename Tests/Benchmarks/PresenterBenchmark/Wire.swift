@@ -31,7 +31,7 @@ final class Wire {
         }
     }
 
-    /// Sends a request and returns its result. Only clients that receive nothing but replies use it.
+    /// Sends a request and returns its result. Only clients that receive nothing but replies call this method.
     func call<Value: Decodable>(_ request: ControlProtocol.ClientRequest) throws -> Value {
         lastID += 1
         try send(RequestMessage(id: .number(lastID), request))

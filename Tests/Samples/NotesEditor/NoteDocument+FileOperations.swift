@@ -6,7 +6,7 @@ import Foundation
 extension NoteDocument {
     /// Saves the note at another URL.
     ///
-    /// If there is a file at this URL, it is replaced, and another note that shows it must close before. The option
+    /// If there is a file at this URL, it is replaced, and another note that shows this file must close it before. The option
     /// `.forReplacing` makes the daemon ask for this.
     func saveAs(_ url: URL) throws {
         try write(to: url, options: .forReplacing) { newURL in

@@ -121,9 +121,9 @@ final class SyncAgent: @unchecked Sendable {
                 return .merged(added: missing.count)
             case .deletion(let last):
                 guard present == last else { return .kept }
-                // The second access is needed because an access has only one option: it asks the presenters of the file to
-                // agree to the deletion. It is nested in the first access and uses the same coordinator, so it does not wait
-                // for the first access.
+                // The second access asks the presenters of the file to agree to the deletion. The first access cannot ask this,
+                // because an access has only one option. The second access is nested in the first access and uses the same
+                // coordinator, so it does not wait for the first access.
                 return try coordinator.writing(newURL, .forDeleting) { newURL in
                     try FileManager.default.removeItem(at: newURL)
                     return .deleted
