@@ -159,8 +159,8 @@ package final class VersionStore: Sendable {
         try requireFiles().drop(id, reason: reason)
     }
 
-    /// Drops those of the given versions that still exist. A version stays if a program's step has relied on it since `moment`:
-    /// the step destroyed the contents that the version holds.
+    /// Drops the given versions, as far as they still exist. A version stays if it was needed since `moment`: a program's step
+    /// has destroyed the contents that the version holds.
     package func dropVersions(of ids: [VersionID], reason: String, unlessNeededSince moment: Int64? = nil) {
         files?.dropVersions(ofKnown: ids, because: reason, unlessNeededSince: moment)
     }

@@ -135,7 +135,7 @@ extension ScenarioCatalogue {
             stage in
             let a = try stage.player("A")
             try a.queue("i", "write f")
-            // The access `w` waits, and fails when the daemon ends. Its failure shows the program that the daemon has ended.
+            // The access `w` waits, and fails when the daemon ends. The failure shows that the daemon has ended.
             try a.begin("w", "write f")
             try stage.waits(a, for: "f", "w")
             try stage.mount?.kill()

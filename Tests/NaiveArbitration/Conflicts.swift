@@ -63,8 +63,8 @@ extension NaiveArbiter {
     /// Q5: whether the lock queue of a resource is overlong, that is, too many claims wait in it.
     private func isOverlong(_ thing: NaiveResource) -> Bool { overlongQueues.contains(thing) }
 
-    /// Q5: notes which queues are overlong. A queue becomes overlong when more claims wait than the limit, and stays so until
-    /// only half as many claims as the limit wait.
+    /// Q5: records which lock queues are overlong. A queue becomes overlong when more claims wait in it than the limit. The
+    /// queue stays overlong until only half as many claims as the limit wait.
     mutating func noteOverlongQueues() {
         if claims.count <= limits.queue, overlongQueues.isEmpty { return }
         let waiting = claims.filter { !$0.isHeld }

@@ -124,7 +124,8 @@ extension NaiveArbiter {
         leaveAccessSessions(index)
     }
 
-    /// Y3, Y4, Y5, Y9: records an observation of a holder. The holder is suspended if it has nothing to lose or is idle.
+    /// Y3, Y4, Y5, Y9: records an observation of a holder. The holder is suspended if it has nothing to lose, or if it has been
+    /// idle for too long.
     mutating func observe(_ id: ClaimID, _ observation: Observation) {
         guard let index = index(of: id), claims[index].contendedSince != nil else { return }
         if claims[index].seen != nil && claims[index].seen != observation { claims[index].lastChange = now }

@@ -17,7 +17,7 @@ package struct NaiveArbiter: Sendable {
     package internal(set) var accessSessions: [NaiveAccessSession] = []
     /// The questions that are neither answered nor forfeited.
     package internal(set) var questions: [Question] = []
-    /// Q5: the resources with a queue that counts as overlong.
+    /// Q5: the resources with an overlong lock queue, that is, a queue in which too many claims wait.
     var overlongQueues: Set<NaiveResource> = []
     /// Y11: the resources for which the number of holders in contention has reached the limit `limits.holders`. Each is stored
     /// with the moment at which its earliest contention began.

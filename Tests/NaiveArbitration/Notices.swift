@@ -23,7 +23,8 @@ extension NaiveArbiter {
         where presenters[index].item.map(shown.contains) ?? false && !presenters[index].isMuted {
             if isSaving(presenters[index], cause.party, claim) { presenters[index].lastSaved = now }
         }
-        // P12: if a grant has listed a presenter, a change under this claim marks the changed item for this presenter.
+        // P12: a grant lists the presenters that did not agree. A change under this claim marks the changed item for each of
+        // them, as written without consent.
         if let claim = claim.flatMap({ index(of: $0) }) {
             for index in presenters.indices
             where claims[claim].overriddenPresenters.contains(presenters[index].id) {
@@ -36,7 +37,8 @@ extension NaiveArbiter {
         for index in presenters.indices where presenters[index].item.map(all.contains) ?? false {
             let isShown = presenters[index].item == item && !presenters[index].isMuted
             guard isShown || presenters[index].item != item && isTold(presenters[index]) else { continue }
-            // P12: a presenter's own change of an item removes the mark.
+            // P12: a presenter's own change of an item removes the mark, which means that others wrote the item without
+            // consent.
             if isItsOwn(presenters[index], cause.party, claim) {
                 presenters[index].unaskedWrites.remove(item)
             }
@@ -268,8 +270,8 @@ extension NaiveArbiter {
         _ itemEvent: NaiveItemEvent, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?,
         isOngoing: Bool = false
     ) {
-        // P24: if a presenter implements no notice of changes, another program's write makes it outdated until it reads or
-        // writes the item itself.
+        // P24: if a presenter implements no notice of changes, it is outdated after another program's write, until its own
+        // program reads or writes the item.
         let (isOwn, hears) = (
             isItsOwn(presenter, cause.party, claim),
             presenter.implements(.didChange) || presenter.implements(.subitemDidChange)

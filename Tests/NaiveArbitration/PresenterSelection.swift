@@ -35,7 +35,8 @@ extension NaiveArbiter {
     /// does not concern the presenter.
     private func position(of presenter: NaivePresenter, for part: ClaimRequest.Part) -> NaiveRelation? {
         let position = place(of: presenter, for: part)
-        // N15: if several presenters of an item are muted, only the first is considered.
+        // N15: if several presenters of an item are muted (they get no questions and no notices), only the first of them is
+        // considered.
         guard presenter.isMuted else { return position }
         let isConcerned = position == .same || position == .packageAbove
         let first = presenters.first {
@@ -79,8 +80,9 @@ extension NaiveArbiter {
             }
             return [NaiveQuestionKind(request: .accommodateSubitemDeletion, subitem: part.item)]
         case .below:
-            // B2, P17: a presenter of an item below is asked in three cases: for a batch, for a structural write, and for an
-            // access to a package or a directory in a package.
+            // B2, P17: a presenter of an item below a directory is asked for a batch, which only asks presenters. It is also
+            // asked if the directory is deleted, moved or replaced, and if the access is to a package or to a directory in a
+            // package.
             if claim.nature == .batch { return itemAsks(part.access, nil) }
             let isInPackage = outermostPackage(of: part.item, at: part.place) != nil
             guard part.access.isStructural || isInPackage else { return nil }

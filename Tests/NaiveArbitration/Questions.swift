@@ -22,7 +22,7 @@ extension NaiveArbiter {
                 claims[index].ownOf.append(presenter.id)
                 continue
             }
-            // N15: a muted presenter is not asked and gets no access session.
+            // N15: a muted presenter gets no questions and no notices of its item. So it gets no access session.
             if presenter.isMuted { continue }
             let wanted = isExcused ? [] : wanted(by: index, of: presenter, for: party)
             if wanted.isEmpty, !isNotified(presenter, index) { continue }
@@ -31,7 +31,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P24: a presenter is no longer outdated when its own program reads the item.
+    /// P24: when a presenter's own program reads the item, records that the presenter is not outdated any more.
     private mutating func noteOwnReading(_ index: Int, _ party: Party) {
         guard claims[index].onlyReads else { return }
         for place in presenters.indices where isReadBy(index, party, presenters[place]) {
@@ -297,7 +297,8 @@ extension NaiveArbiter {
     }
 
     mutating func take(_ answer: Answer, to id: QuestionID, by presenter: PresenterID) {
-        // P8, P12: an answer resets the number of forfeits in a row, and removes all marks of the presenter.
+        // P8, P12: an answer resets the number of the presenter's forfeits in a row. It also removes the marks of all items
+        // that were written without the presenter's consent.
         change(presenter) { ($0.forfeits, $0.unaskedWrites) = (0, []) }
         guard let question = questions.first(where: { $0.id == id && $0.presenter == presenter }) else {
             return

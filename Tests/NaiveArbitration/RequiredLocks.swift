@@ -38,7 +38,7 @@ extension NaiveArbiter {
 
     /// S1 to S3: the locks that a claim requires. Two locks of a claim on one resource count as one lock (G1).
     func requiredLocks(of claim: NaiveClaim) -> [NaiveLock] {
-        // B1: a batch requires no lock.
+        // B1: a batch only asks presenters, and requires no lock.
         if claim.nature == .batch { return [] }
         var found: [NaiveLock] = []
         for lock in claim.parts.flatMap({ requiredLocks($0.item, $0.place, $0.access) }) {

@@ -30,7 +30,8 @@ final class Accessor: Sendable {
         }
     }
 
-    /// Executes orders while a batch runs. The batch ends when its completion handler is called, on any thread.
+    /// Executes orders while the batch accessor of `prepare` runs. The batch ends when the completion handler is called, on any
+    /// thread.
     func serve(batch completion: @escaping @Sendable () -> Void) {
         began([], "")
         while true {

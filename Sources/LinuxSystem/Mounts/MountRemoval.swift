@@ -140,8 +140,8 @@ extension MountEntry {
 
     /// Removes a mount lazily.
     ///
-    /// Root removes the mount by its open root, which works even if a directory above it was renamed. For other users,
-    /// `fusermount3` accepts only a path.
+    /// If the user is root, the mount is removed by a descriptor of its root directory. This works even if a directory above
+    /// the mount was renamed. For other users, `fusermount3` accepts only a path.
     private static func detach(_ root: borrowing OwnedDescriptor, at place: [UInt8]) throws(Errno) {
         if geteuid() != 0 {
             if let error = MountRemoval.unmount(place, lazily: true) { throw error }

@@ -9,7 +9,8 @@ import Coordination
 ///
 /// Before the first event at a name, the checker does not know whether the name exists. The first event shows this.
 struct NameViewChecker: Checker {
-    /// Identifies a name within its directory: by the link number, or by the item if no link number is known.
+    /// Identifies a name within its directory: by its link number, which tells the names of one file apart, or else by the
+    /// item.
     struct Key: Hashable {
         let link: LinkID?
         let item: ItemID?
@@ -152,7 +153,7 @@ struct NameViewChecker: Checker {
         let (taken, next) = (guessed, ModelName(move.to, move.replacedDocument ?? item))
         guessed = names[next] == nil ? next : nil
         let to = learn(move.replacedDocument ?? item, move.to, held: move.replacedDocument, model)
-        // This event is the second half of an exchange. So before the exchange an item had the name `from`.
+        // This event is the second of the two moves of an exchange. So before the exchange an item had the name `from`.
         if from == taken, move.isSecondHalf { believe(from, model) }
         if !move.isSecondHalf, let known = names[from], let known, known != item {
             aliases[item] = aliases[known] ?? known
@@ -434,7 +435,8 @@ extension NameViewChecker {
     }
 
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
-        // The views are compared with the real names only at a tick, because between the two halves of an exchange they differ.
+        // The views are compared with the real names only at a tick. Between the two moves of an exchange, views and real names
+        // differ.
         guard model.isQuiet, event == .tick else { return }
         for (id, nameView) in nameViews.sorted(by: { $0.key < $1.key }) {
             guard let presenterModel = model.presenterModels[id] else { continue }

@@ -12,7 +12,7 @@ struct ModelTree {
 
     struct ModelNode {
         var kind: Kind
-        /// All names of the item. A file with hard links has several names, each with its link number.
+        /// All names of the item. A file with hard links has several names, each with a link number that tells the names apart.
         var names: [Place]
 
         var isDirectory: Bool { if case .directory = kind { true } else { false } }

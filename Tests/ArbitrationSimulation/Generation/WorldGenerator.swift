@@ -73,7 +73,7 @@ package struct WorldGenerator: Sendable {
         onStep: (@Sendable (SimulationStep) -> Void)? = nil
     ) {
         var chance = SeededRandom(seed)
-        // Every fiftieth world is large.
+        // Every fiftieth simulation is large: it has more steps and more programs.
         let isLarge = seed % 50 == 0 && !isBrief
         length = isLarge ? 500 : isBrief ? 15 + chance.below(25) : 30 + chance.below(80)
         families = isLarge ? 120 + chance.below(100) : 2 + chance.below(14)

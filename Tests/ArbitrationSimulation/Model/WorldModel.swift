@@ -155,7 +155,8 @@ extension WorldModel {
             for (id, presenterModel) in presenterModels where presenterModel.item == item {
                 presenterModels[id]?.isGone = false
             }
-        // If the deleted name has a link number, the file can have other names. Then the item is not counted as gone.
+        // If the deleted name has a link number, which tells the names of one file apart, the file can have other names. Then
+        // the item is not counted as gone.
         case .deleted(let item, let place, _, _):
             if place.link == nil { gone.insert(item) }
             lose(item, place)

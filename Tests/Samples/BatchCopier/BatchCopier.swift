@@ -28,7 +28,8 @@ final class BatchCopier {
                 let destination = folder.appendingPathComponent(source.lastPathComponent)
                 copied += copyItem(at: source, to: destination, coordinator)
             }
-            // The completion handler may be called on any thread. The call ends the batch.
+            // The completion handler may be called on any thread. Until this call, presenters that have answered are not asked
+            // a second time.
             DispatchQueue.global(qos: .utility).async { completionHandler() }
         }
         if let coordinationError { throw coordinationError }

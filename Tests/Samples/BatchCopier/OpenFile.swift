@@ -55,7 +55,8 @@ final class OpenFile: NSObject, NSFilePresenter, @unchecked Sendable {
         completionHandler(coordinationError ?? writeError)
     }
 
-    /// Called when a reader comes. In a batch, a presenter can be asked to save without getting this question before.
+    /// Called when a reader comes. If a program has called `prepare` for many files, the presenter can be asked to save without
+    /// this question.
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void) {
         reader { [report] in report("reacquired from a reader") }
     }
