@@ -31,7 +31,7 @@ final class VersionFiles: Sendable {
         var logName = LogName.onDisk
     }
 
-    /// Whether the name of the log was brought to the disk.
+    /// Whether the directory entry of the log is on the disk.
     enum LogName {
         case onDisk
         /// The log was rewritten and renamed, but the directory could not be brought to the disk yet.

@@ -81,8 +81,8 @@ extension NaiveArbiter {
             return [NaiveQuestionKind(request: .accommodateSubitemDeletion, subitem: part.item)]
         case .below:
             // B2, P17: a presenter of an item below a directory is asked for a batch, which only asks presenters. It is also
-            // asked if the directory is deleted, moved or replaced, and if the access is to a package or to a directory in a
-            // package.
+            // asked if the directory is deleted, moved or replaced. For packages, and for directories in packages, it is asked
+            // about every access.
             if claim.nature == .batch { return itemAsks(part.access, nil) }
             let isInPackage = outermostPackage(of: part.item, at: part.place) != nil
             guard part.access.isStructural || isInPackage else { return nil }

@@ -361,7 +361,7 @@ extension Registration {
     /// presenter relinquished the item several times.
     private func reacquire(_ turn: UInt64) {
         let reacquirers = state.withLock { state in
-            // The presenter can still answer a question of this session by relinquishing the item. If it does so, its block is
+            // The presenter can still relinquish the item, as its answer to a question of this ended session. Its block is then
             // called without waiting.
             if state.relinquishing[turn] != nil { state.endedTurns.insert(turn) }
             return state.reacquirers.removeValue(forKey: turn) ?? []

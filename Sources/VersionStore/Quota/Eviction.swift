@@ -26,7 +26,7 @@ struct QuotaCharge: Sendable {
 /// (D211), and names cost room (D212).
 extension VersionFiles {
     private static let blockSize = 512
-    /// The largest number of blocks that is used for a file. A file system can report any number, and sums of larger numbers
+    /// The largest number of blocks that is counted for a file. A file system can report any number, and sums of larger numbers
     /// could overflow.
     private static let mostBlocks: UInt64 = 1 << 40
     /// The time, in nanoseconds, for which a version is recent. If a step needs the same contents within this time, the version

@@ -160,8 +160,8 @@ struct QueueChecker: Checker {
     private func waitsForPresenters(_ claim: WorldModel.ClaimModel, _ model: WorldModel) -> Bool {
         let concerned = model.presenterModels.filter { model.concerns($0.value, claim) }
         guard let party = claim.party else { return !concerned.isEmpty }
-        // After a move, a claim can still wait for presenters of its former item. It can also wait for a save that another
-        // claim asked for.
+        // After a move, a claim can still wait for presenters of its former item. It can also wait for a save that a presenter
+        // makes because of another claim.
         if model.lastStructuralChange >= claim.number, !model.questions.isEmpty { return true }
         return model.questions.values.contains {
             concerned[$0.presenter] != nil || WorldModel.areOneProgram($0.cause.party, party)

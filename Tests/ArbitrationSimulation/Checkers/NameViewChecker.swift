@@ -46,7 +46,7 @@ struct NameViewChecker: Checker {
         /// of the last change.
         var contents: [ModelName: Int] = [:]
         /// The names of which the presenter was told, or which its own program changed. Names from before the last moment
-        /// without claims, questions and wakes are left out.
+        /// without claims, questions and requested ticks are left out.
         var heard: Set<ModelName> = []
         /// The names in the notices that follow from the current event.
         var told: (names: Set<ModelName>, number: Int) = ([], 0)
@@ -57,7 +57,7 @@ struct NameViewChecker: Checker {
 
     /// The item at each name that an event has mentioned; nil if no item has the name.
     private var names: [ModelName: ItemID?] = [:]
-    /// The item at each name when the model last had no claims, no questions and no wakes.
+    /// The item at each name when the model last had no claims, no questions and no requested ticks.
     private var former: [ModelName: ItemID?] = [:]
     private var homes: [ItemID: Place] = [:]
     /// For an item that was found to be another name of a file, the first item of that file.

@@ -101,7 +101,7 @@ extension WorldGenerator {
             if chance.isLucky(70) { return tell(.observed(claim, .unchanged(position: position))) }
             return tell(.observed(claim, chance.isLucky(50) ? .clean : .emptied))
         }
-        // After the first write of a program, every observation of it shows that the file was changed.
+        // After the first write of a program, every observation of the program shows that the file was changed.
         if stamps[claim] == nil || chance.isLucky(30) { stamps[claim] = (stamps[claim] ?? 0) + 1 }
         tell(.observed(claim, .dirty(stamp: stamps[claim] ?? 1)))
     }

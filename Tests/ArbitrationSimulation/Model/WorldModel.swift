@@ -76,7 +76,7 @@ struct WorldModel {
     var lastStructuralChange = 0
     /// The items that were deleted and were not created once more since then.
     var gone: Set<ItemID> = []
-    /// The items that got a name since the model last had no claims, no questions and no wakes.
+    /// The items that got a name since the model last had no claims, no questions and no requested ticks.
     var newcomers: Set<ItemID> = []
 
     init(bounds: Bounds) { self.bounds = bounds }
