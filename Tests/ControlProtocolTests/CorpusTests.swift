@@ -24,8 +24,8 @@ struct CorpusTests {
         }
     }
 
-    @Test("The checks report a violation that a test plants")
-    func aPlantedViolationIsReported() {
+    @Test("The checks of the fuzzer report a planted violation of the protocol")
+    func theChecksReportAPlantedViolationOfTheProtocol() {
         #expect(throws: ProtocolViolation.self) { try StreamChecks.expect(false, "it is broken") }
     }
 }

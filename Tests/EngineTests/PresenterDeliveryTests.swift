@@ -11,8 +11,10 @@ import func TestSupport.eventually
 @Suite struct PresenterDeliveryTests {
     private static let write = Access.write(.updating)
 
-    @Test("a batch asks presenters, blocks no claim, and is granted when the presenters have answered")
-    func aBatchIsGrantedAfterAnswersAndBlocksNoClaim() throws {
+    @Test(
+        "a request to prepare accesses blocks no claim, and is granted when the asked presenters have answered"
+    )
+    func aRequestToPrepareAccessesIsGrantedAfterTheAnswers() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
         let (presenter, _) = stage.present(1, by: StandInClaimant("nvim", 640), in: mailbox)

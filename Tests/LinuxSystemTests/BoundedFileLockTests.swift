@@ -37,8 +37,8 @@ struct LockWaitingTests {
         #expect(try !pair.lockFirst())
     }
 
-    @Test("a held lock is not taken, and the wait ends at the time limit")
-    func aHeldLockTimesOut() throws {
+    @Test("a lock that another open file holds is not taken, and the wait ends at the time limit")
+    func aWaitForAHeldLockEndsAtTheTimeLimit() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())
         let clock = ContinuousClock()

@@ -45,8 +45,8 @@ import Testing
         #expect(table.count == 0)
     }
 
-    @Test("A process number that is used again gives the new process")
-    func aReusedNumberGivesTheNewProcess() throws {
+    @Test("If a process number is used for a new process, the table finds the new process")
+    func aReusedProcessNumberLeadsToTheNewProcess() throws {
         guard access(Self.lastNumber, W_OK) == 0, geteuid() == 0 else {
             return print("only root can have a number given out again: shown by the run as root")
         }

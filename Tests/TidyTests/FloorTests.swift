@@ -2,13 +2,13 @@
 import Testing
 
 @Suite struct FloorTests {
-    @Test("No service of the file system server uses a service of a higher floor")
-    func noServiceUsesAServiceOfAHigherFloor() {
+    @Test("No service of the file system server uses a service of a higher layer")
+    func noServiceUsesAServiceOfAHigherLayer() {
         #expect(Repository.files.flatMap(FloorLaws.findings) == [])
     }
 
-    @Test("Each type in the list of floors exists in the file system server")
-    func eachListedFloorTypeExists() {
+    @Test("Each type in the list of layers exists in the file system server")
+    func eachTypeInTheListOfLayersExists() {
         let code = Repository.files.filter { $0.isBelow(FloorLaws.root) }.flatMap(\.codeLines)
         let declared = code.compactMap { line in
             line.firstMatch(of: /\b(?:class|struct|enum) ([A-Z]\w*)/).map { String($0.1) }
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(
-        "The check finds a planted use of a service of a higher floor",
+        "The check finds a planted use of a service of a higher layer",
         arguments: [
             ("FileTree/Node.swift", "let watch: SourceWatch"),
             ("Data/DataPlane.swift", "init(_ closer: HandleCloser) {}"),
@@ -28,14 +28,14 @@ import Testing
             ("Operations/Open/Open.swift", "unowned let root: CoordinatedFilesystem"),
             ("Elsewhere/A.swift", "let a = 1"),
         ])
-    func aPlantedUseOfAHigherFloorIsFound(place: String, code: String) {
+    func aPlantedUseOfAHigherLayerIsFound(place: String, code: String) {
         let lawful = "// SourceWatch\nlet a = Outcome.Open\nlet b = \"Mount\"\n"
         let file = TextFile(path: FloorLaws.root + "/" + place, text: lawful + code)
         #expect(FloorLaws.findings(in: file).count == 1)
     }
 
-    @Test("A service may use services of its own floor and of lower floors")
-    func servicesOfLowerFloorsMayBeUsed() {
+    @Test("A service may use services of its own layer and of lower layers")
+    func servicesOfLowerLayersMayBeUsed() {
         let text = "let tree: FileTree\nlet identity: DocumentIdentity\n"
         let file = TextFile(path: FloorLaws.root + "/Documents/SaveLifecycle.swift", text: text)
         #expect(FloorLaws.findings(in: file) == [])

@@ -139,9 +139,9 @@ struct LimitTests {
     }
 
     @Test(
-        "versions above the age limit are dropped by a prune and when the store opens, unless the file has a writer"
+        "versions above the age limit are dropped by a prune and when the store opens, unless their file has a writer"
     )
-    func oldVersionsWithoutWritersAreDropped() throws {
+    func oldVersionsAreDroppedIfNoProgramStillWritesToTheirFile() throws {
         let first: VersionID
         do {
             let store = try store()

@@ -8,7 +8,7 @@ import Testing
 /// Checks that no claim waits forever in worlds where programs do nothing after their claims (rules T1, T3).
 ///
 /// In such a world no party is identified, no observed holder changes its state, and no handle is ever closed.
-@Suite("Claims where no program ever answers")
+@Suite("Claims in simulations in which no program answers a question")
 struct LivenessTests {
     private struct Outcomes {
         var settled: [ClaimID: (moment: Instant, effect: Effect)] = [:]

@@ -24,7 +24,7 @@ struct NameEventTests {
         }
     }
 
-    @Test("the arbiter and the naive arbiter have the same effects")
+    @Test("the arbiter has the same effects as a simpler arbiter that the tests contain")
     func theArbiterAgreesWithTheNaiveArbiter() {
         for seed in Self.seeds {
             var player = NameWorldGenerator(seed: seed)

@@ -122,7 +122,7 @@ struct QueryTests {
     }
 
     /// Rule Y8: a later writer still supersedes the first writer when the later writer is itself suspended for a reader.
-    @Test func aLaterWriterSupersedesTheFirstEvenAfterItsOwnSuspension() {
+    @Test func aSuspendedSecondWriterStillSupersedesTheFirstWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
         harness.claim(2, .write(.updating), 1, by: stranger)
@@ -150,7 +150,7 @@ struct QueryTests {
     }
 
     /// Rules Y8 and T2: a claim that is forced over a writer supersedes this writer, even if the writer is not suspended.
-    @Test func aForcedClaimSupersedesThePreemptedWriter() {
+    @Test func aClaimThatPreemptsAWriterSupersedesThatWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
         harness.claim(2, .write(.updating), 1, by: stranger)
@@ -167,7 +167,7 @@ struct QueryTests {
     /// Rule Y8: a claim has two parts, and each part's item has a suspended writer. The query returns the older writer, in any
     /// order of the parts.
     @Test(arguments: [[1, 2], [2, 1]] as [[UInt64]])
-    func theQueryReturnsTheOldestSuspendedWriterOfAllPartsOfAClaim(items: [UInt64]) {
+    func theQueryReturnsTheOldestSuspendedWriterOfAllItemsOfAClaim(items: [UInt64]) {
         var harness = ArbiterHarness()
         for number in 1...2 as ClosedRange<UInt64> {
             harness.claim(number, .write(.updating), items[Int(number) - 1], by: .process(Int32(number)))
@@ -183,7 +183,7 @@ struct QueryTests {
     }
 
     /// Rule P6: while a presenter has an open question about an item, its program and child processes work on the answer.
-    @Test func theAskedProgramAndItsChildrenOweTheAnswer() {
+    @Test func theAskedProgramAndItsChildrenWorkOnTheAnswer() {
         var harness = ArbiterHarness()
         #expect(!harness.arbiter.hasAwareClients)
         harness.present(1, 1, by: editor)
@@ -207,7 +207,7 @@ struct QueryTests {
     }
 
     /// Rule P6: an open question about one item is no open question about another item of the same program.
-    @Test func aProgramOwesAnAnswerOnlyAboutTheItemOfTheQuestion() {
+    @Test func aQuestionAboutOneItemNeedsNoAnswerAboutAnotherItem() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
         harness.present(2, 2, by: editor)
@@ -257,7 +257,7 @@ struct QueryTests {
     }
 
     /// Rule S6: when an item is moved away, its name needs a placeholder if an aware access for replacing holds the item.
-    @Test func anItemNeedsAPlaceholderWhileAnAwareAccessReplacesTheItem() {
+    @Test func theArbiterReportsThatAnAwareAccessIsToReplaceAnItem() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.forReplacing), 1)
         #expect(!harness.arbiter.awaitsReplacement(ItemID(1)))
@@ -280,7 +280,7 @@ struct QueryTests {
 
     /// Rules S2, S3: two claims conflict at the package that contains both items, or at a directory above them. The query
     /// returns this item.
-    @Test func claimsConflictOnThePackageOrTheDirectory() {
+    @Test func theQueryReturnsThePackageOrDirectoryInWhichTwoClaimsConflict() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
         harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1), isPackage: true)))
@@ -302,7 +302,7 @@ struct QueryTests {
     }
 
     /// Rule S1: two claims on one item conflict on this item.
-    @Test func claimsOnOneItemConflictOnThatItem() {
+    @Test func theQueryReturnsTheItemOnWhichTwoClaimsConflict() {
         var harness = ArbiterHarness()
         harness.claim(1, .read(), 1)
         harness.claim(2, .write(.updating), 1)
@@ -313,7 +313,7 @@ struct QueryTests {
     }
 
     /// Rule D1: queries return on which claims a holder depends, and which claims are made to answer a question.
-    @Test func theQueryListsTheClaimsThatAnswerAQuestion() {
+    @Test func theQueryListsTheClaimsThatAPresenterMakesForItsAnswer() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
         harness.claim(1, .write(.updating), 2, by: .process(70, purpose: "a"), as: .aware)
@@ -335,7 +335,7 @@ struct QueryTests {
     }
 
     /// Rule T1: the last wait of a refused claim is known until the next event.
-    @Test func theBlockerOfARefusedClaimIsKnownUntilTheNextEvent() {
+    @Test func theArbiterStoresTheBlockerOfARefusedClaimUntilTheNextEvent() {
         var bounds = Bounds()
         bounds.policy = .fail
         var harness = ArbiterHarness(bounds)

@@ -244,7 +244,7 @@ struct WorkLimitTests {
     ///
     /// When a holder ends, the contention with the next holder starts. All contentions end at the deadline of the first
     /// contention.
-    @Test func aWriterContendsWithALimitedNumberOfHoldersAtATime() {
+    @Test func aWaitingWriterMakesTheArbiterWatchALimitedNumberOfHoldersAtATime() {
         var harness = ArbiterHarness(Bounds())
         let most = UInt64(WorkLimits().holders)
         for number in 1...(most + 10) { harness.claim(number, .read(), Self.wanted) }
@@ -267,7 +267,7 @@ struct WorkLimitTests {
     /// Rules Y4, Y11: a writer is granted after each reader was observed to be idle. Only 64 readers are observed at the same
     /// time. So the writer waits one idle time for every 64 readers.
     @Test(arguments: [(64, 1), (65, 2), (129, 3)] as [(UInt64, UInt64)])
-    func aWriterWaitsOneIdleTimePer64Readers(readers: UInt64, turns: UInt64) {
+    func aWriterWaitsTheIdleTimeOnceForEach64Readers(readers: UInt64, turns: UInt64) {
         let bounds = Bounds()
         var harness = ArbiterHarness(bounds)
         for number in 1...readers { harness.claim(number, .read(), Self.wanted) }

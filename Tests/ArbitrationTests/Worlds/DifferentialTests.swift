@@ -3,13 +3,13 @@ import Coordination
 import Testing
 
 /// Compares the arbiter and the naive arbiter in random runs. The runs are so long that not all of them can be played.
-@Suite("Random worlds, compared with the naive arbiter")
+@Suite("Random simulations of the arbiter, compared with a simpler arbiter")
 struct DifferentialTests {
     static let seeds: ClosedRange<UInt64> = 1...5_000
     static let lowLimitSeeds: UInt64 = 1_500
 
-    @Test("in random worlds, the arbiter and the naive arbiter have the same effects")
-    func theArbiterAndTheNaiveArbiterAgreeInRandomWorlds() {
+    @Test("in random simulations, the arbiter has the same effects as a simpler arbiter")
+    func theArbiterAndTheNaiveArbiterAgreeInRandomSimulations() {
         print("random runs of 60 steps, seeds \(Self.seeds)")
         for seed in Self.seeds {
             var world = RandomWorld(seed: seed)
@@ -21,7 +21,7 @@ struct DifferentialTests {
     }
 
     /// Rules D5, Q5, G5 and Y11: in these runs the work limits are so low that two programs or two claims already exceed them.
-    @Test("in random worlds with low work limits, the arbiter and the naive arbiter have the same effects")
+    @Test("in random simulations with low work limits, the arbiter has the same effects as a simpler arbiter")
     func theArbiterAndTheNaiveArbiterAgreeUnderLowLimits() {
         var limits = WorkLimits()
         (limits.programs, limits.preempted) = (1, 1)

@@ -6,14 +6,14 @@ import Testing
 ///
 /// If `TRUCE_WORLDS=all` is set, each run has one step more. Then there are a million runs, otherwise a hundred thousand.
 /// Scripts/test --all and Scripts/mutate set this variable.
-@Suite("All runs of small worlds, compared with the naive arbiter")
+@Suite("All orders of events in small simulations, compared with a simpler arbiter")
 struct ExhaustiveTests {
     private static var isLong: Bool { Lab.isLong }
 
     @Test(
-        "in each run of a small world, the arbiter and the naive arbiter have the same effects",
+        "in each run of a small simulation, the arbiter has the same effects as a simpler arbiter",
         arguments: Menu.all)
-    func theArbiterAndTheNaiveArbiterAgreeInAllSmallWorlds(menu: Menu) {
+    func theArbiterAndTheNaiveArbiterAgreeInAllSmallSimulations(menu: Menu) {
         var exploration = Exploration(menu)
         exploration.explore(depth: menu.depth - (Self.isLong ? 0 : 1))
         print("\(menu.name): \(exploration.runs) runs, \(exploration.steps) steps")

@@ -88,9 +88,9 @@ struct AccessOptionTests {
     }
 
     @Test(
-        "a batch of accesses asks each presenter once and blocks no program; after its end, presenters may reacquire"
+        "a request to prepare accesses asks each presenter once and blocks no program; later presenters may reacquire"
     )
-    func aBatchAsksPresentersOnceAndBlocksNoProgram() throws {
+    func aRequestToPrepareAccessesAsksPresentersOnce() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.relinquishToReader, .save, .reacquire])

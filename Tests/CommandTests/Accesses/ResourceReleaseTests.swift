@@ -25,7 +25,7 @@ struct ResourceReleaseTests {
     }
 
     @Test("a connection that closes while its access begins leaves no claim")
-    func closingDuringABeginLeavesNoClaim() throws {
+    func aConnectionThatClosesWhileItsAccessBeginsLeavesNoClaim() throws {
         let (workQueue, readQueue, watch) = (FairWorkQueue(), FairWorkQueue(), try ProcessWatch())
         let services = try GuestTests().makeService(workQueue, readQueue, watch)
         defer {

@@ -93,7 +93,7 @@ struct CommandLineTests {
     }
 
     @Test("--version prints the versions of the tool, the protocol, libfuse and the FUSE interface")
-    func versionNamesToolProtocolLibraryAndFUSE() throws {
+    func theVersionOptionPrintsAllVersions() throws {
         let outcome = try Self.run(["--version"])
         #expect(outcome.code == 0)
         let words = outcome.output.split(separator: "\n").compactMap {

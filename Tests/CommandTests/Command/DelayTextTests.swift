@@ -30,7 +30,7 @@ import Testing
     @Test(
         "the delay text is right for all guests together, unknown programs and an allowance that is not used up"
     )
-    func theDelayTextSupportsAllGuestsAndUnknownPrograms() {
+    func theDelayTextIsCorrectForAllGuestsAndUnknownPrograms() {
         let sum = DelayForm(guest: nil, delayed: nil, spent: 240_000, allowed: 240_000, left: 1)
         #expect(
             sum.text

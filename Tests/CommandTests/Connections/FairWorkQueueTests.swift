@@ -16,8 +16,10 @@ final class FairWorkQueueTests: Sendable {
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
     private let done = Mutex<[String]>([])
 
-    @Test("jobs of different users run in turn, and the jobs of one lane run in the order of their arrival")
-    func theQueueAlternatesUsersAndKeepsTheOrderInEachLane() throws {
+    @Test(
+        "jobs of different users run in turn, and the jobs of one connection run in the order of their arrival"
+    )
+    func usersTakeTurnsAndTheJobsOfAConnectionRunInOrder() throws {
         let kept = (1...8).map { keep(workQueue.lane(of: $0, isGuest: true)) }
         let (one, two) = (workQueue.lane(of: 21, isGuest: false), workQueue.lane(of: 22, isGuest: false))
         for name in ["1a", "1b", "1c"] { note(name, in: one) }
@@ -30,8 +32,10 @@ final class FairWorkQueueTests: Sendable {
         try end(kept)
     }
 
-    @Test("blocked lanes of a user block no other user, and the user's other lanes only if many are blocked")
-    func aBlockedLaneBlocksNoOtherUser() throws {
+    @Test(
+        "a user's blocked connections block no other user, and this user's other connections only if many are blocked"
+    )
+    func aBlockedConnectionBlocksNoOtherUser() throws {
         let lanes = (1...4).map { _ in workQueue.lane(of: 1, isGuest: false) }
         var kept = lanes[..<2].map { keep($0) }
         note("behind", in: lanes[0])

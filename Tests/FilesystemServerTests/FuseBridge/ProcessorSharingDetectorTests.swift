@@ -14,13 +14,13 @@ struct ProcessorSharingDetectorTests {
     }
 
     @Test("The thread must change its processor after nine requests in a row that were already waiting")
-    mutating func theThreadMovesAfterNineWaitingRequests() {
+    mutating func theThreadChangesItsProcessorAfterNineWaitingRequests() {
         let advice = found(9, at: Self.millisecond)
         #expect(advice == Array(repeating: false, count: 8) + [true])
     }
 
     @Test("The thread keeps its processor if every second request arrives only during a poll")
-    mutating func theThreadStaysIfEverySecondRequestArrivesDuringAPoll() {
+    mutating func theThreadKeepsItsProcessorIfEverySecondRequestArrivesDuringAPoll() {
         for _ in 1...100 {
             let advice = (
                 sharing.noteRequest(atFirstPoll: true, at: Self.millisecond),
@@ -39,7 +39,7 @@ struct ProcessorSharingDetectorTests {
     }
 
     @Test("If clients follow the thread, the time to the next change of processor doubles, up to 16 ms")
-    mutating func repeatedMovesAreDelayedUpTo16Milliseconds() {
+    mutating func repeatedProcessorChangesAreDelayedUpTo16Milliseconds() {
         let step = Self.millisecond / 10
         var left: [UInt64] = []
         for now in stride(from: Self.millisecond, through: 100 * Self.millisecond, by: Int(step)) {
@@ -51,7 +51,7 @@ struct ProcessorSharingDetectorTests {
 
     @Test(
         "If no client follows the thread for a while, the time to the next change of processor becomes short")
-    mutating func theTimeToTheNextMoveBecomesShortIfNoClientFollows() {
+    mutating func theTimeToTheNextProcessorChangeBecomesShortIfNoClientFollows() {
         var now = Self.millisecond
         for wait: UInt64 in [1, 2, 4] {
             #expect(found(9, at: now).last == true)

@@ -46,7 +46,7 @@ struct NodeIDEncodingTests {
 
     @Test(
         "The node number of a file on the source's device gives its inode number; no other node number does")
-    func aNodeNumberOfTheSourceGivesTheInode() {
+    func theNodeNumberOfASourceFileContainsItsInodeNumber() {
         let longest: UInt64 = 1 << 48 - 1
         for inode in [1, 12, 1 << 32, longest] as [UInt64] {
             #expect(NodeIDEncoding.inode(of: number(inode)) == inode)

@@ -8,7 +8,7 @@ import Testing
 @Suite("Directories that recently lost a name")
 struct StalenessTests {
     @Test(
-        "A directory counts as having recently lost a name for one second",
+        "For one second after a name is removed, its directory counts as having recently lost a name",
         arguments: [0, 1, UInt64(1) << 32, 1 << 40])
     func aRemovedNameCountsAsRecentForOneSecond(milliseconds: UInt64) {
         let lost = milliseconds * 1_000_000

@@ -38,8 +38,8 @@ import Testing
         #expect(found == row.accesses)
     }
 
-    @Test("A truncation to zero is an update; a change to another size is a merge")
-    func truncationToZeroIsAnUpdateAndAnyOtherResizeIsAMerge() {
+    @Test("A truncation to zero is a write for updating; a change to another size is a write for merging")
+    func aTruncationToZeroIsForUpdatingAndAnyOtherResizeIsForMerging() {
         #expect(AccessTable.resizing(to: 0) == .write(.updating))
         #expect(AccessTable.resizing(to: 1) == .write(.forMerging))
     }
@@ -54,8 +54,8 @@ import Testing
         #expect(accesses == options.map { .write($0) })
     }
 
-    @Test("A removal or rename that is a step of a save is an update: no presenter is asked about a deletion")
-    func aSaveStepIsAnUpdate() {
+    @Test("A removal or rename in a save is a write for updating: no presenter is asked about a deletion")
+    func aRemovalOrRenameInASaveIsAWriteForUpdating() {
         #expect(AccessTable.removing(isSave: true) == .write(.updating))
         #expect(AccessTable.moving(isSave: true) == .write(.updating))
         #expect(AccessTable.movingOnto(isUpdate: true, isExchange: false) == .write(.updating))
@@ -66,6 +66,8 @@ import Testing
         #expect(AccessTable.movingOnto(isUpdate: isUpdate, isExchange: true) == .write(.forMoving))
     }
 
-    @Test("A change of attributes is an update")
-    func anAttributeChangeIsAnUpdate() { #expect(AccessTable.changingAttributes == .write(.updating)) }
+    @Test("A change of attributes is a write for updating")
+    func aChangeOfAttributesIsAWriteForUpdating() {
+        #expect(AccessTable.changingAttributes == .write(.updating))
+    }
 }

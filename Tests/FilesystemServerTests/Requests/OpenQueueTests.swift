@@ -93,8 +93,8 @@ import Testing
         #expect(threads.count == 2)
     }
 
-    @Test("A user counts as crowded from 64 waiting opens until all its opens have started")
-    func aUserIsCrowdedFrom64WaitingOpens() throws {
+    @Test("From its 64th waiting open until all its opens have started, a user counts as crowded")
+    func aUserCountsAsCrowdedFrom64WaitingOpens() throws {
         let parkedRequests = ParkedRequests(timers: try Timers(), counters: LiveCounters())
         func enter(_ count: UInt, of user: UInt32) {
             for token in 0..<count {

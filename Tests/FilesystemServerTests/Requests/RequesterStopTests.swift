@@ -25,7 +25,7 @@ struct RequesterStopTests {
     }
 
     @Test("A stopped program keeps its place in the lock queue for one second")
-    func aStoppedProgramKeepsItsPlaceForASecond() {
+    func aStoppedProgramStaysInTheLockQueueForASecond() {
         #expect(timeUntilLetThrough(.stopped) == .seconds(1))
     }
 }

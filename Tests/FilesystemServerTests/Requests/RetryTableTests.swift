@@ -60,7 +60,7 @@ struct RetryTableTests {
     }
 
     @Test("Between the end of the wait and the look-up, the name counts as about to be looked up")
-    func theNameCountsAsRetryingUntilTheLookup() {
+    func afterAWaitTheNameCountsAsAboutToBeLookedUp() {
         let serial = beginRetry()
         #expect(!retries.isLookupRetrying(to: name, in: directory))
         _ = retries.completeWait(serial, by: thread)
@@ -157,7 +157,7 @@ struct RetryTableTests {
     @Test(
         "If a retry finds no file, the next look-up of the name is part of the retry, and the one after it is not"
     )
-    func theFirstLookupAfterAnEmptyRetryBelongsToTheRetry() {
+    func theFirstLookupAfterARetryThatFindsNoFileIsPartOfTheRetry() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.completeWait(serial, by: thread)
@@ -176,7 +176,7 @@ struct RetryTableTests {
     /// The time is bounded, because an open or a new mark does not examine all marks. Examining all marks would take over a
     /// minute.
     @Test("An open or a look-up takes no longer while 20,000 threads retry")
-    func retryMarksOf20000ThreadsCostNoTime() {
+    func opensAndLookupsAreNotSlowedByTheRetriesOf20000Threads() {
         let took = ContinuousClock().measure {
             for thread: Int32 in 1...20_000 {
                 retries.noteRetryRequest(caller(thread, of: UInt32(thread) / 2000), at: now)
@@ -193,8 +193,8 @@ struct RetryTableTests {
         #expect(retries.isEmptyForLookups)
     }
 
-    @Test("The retry marks of each user are limited separately")
-    func eachUsersRetryMarksAreLimited() {
+    @Test("For each user, only a limited number of retrying threads is remembered")
+    func theRememberedRetriesOfEachUserAreLimited() {
         let most = Int32(RetryMarks.mostOfUser)
         for thread in 1...most + 10 { retries.noteRetryRequest(caller(thread), at: now) }
         #expect(retries.isRetrying(most, at: now))

@@ -141,7 +141,7 @@ struct HelperFileNameTests {
             (".#report.txt", false), ("report.txt~", false), (".other.txt.swp", false), ("other.txt", false),
             ("report.txt", false), (".~lock.report.txt#", false),
         ])
-    func onlyTemporaryAndSwapFilesContainTheNextText(name: String, expected: Bool) {
+    func onlyTemporaryAndSwapFilesMayBecomeTheNextContents(name: String, expected: Bool) {
         let isOfDocument = HelperFileName.documentsSaved(by: bytes(name)).contains(bytes("report.txt"))
         #expect((isOfDocument || HelperFileName.isAnonymousTemp(bytes(name))) == expected)
     }

@@ -186,7 +186,7 @@ struct PendingSaveTableTests {
     }
 
     @Test("the next deadline is the oldest pending save's, in whichever order other pending saves complete")
-    func theNextDeadlineIsTheOldestPendingSaves() {
+    func theNextDeadlineIsThatOfTheOldestPendingSave() {
         var table = PendingSaveTable()
         for second in 0..<4 {
             open(pendingSave("\(second)", at: start + .seconds(UInt64(second))), in: &table)

@@ -53,7 +53,7 @@ struct PresenterAnswerTests {
     }
 
     @Test("A backup name or a helper file is used as evidence before the question to a presenter")
-    func namesAndHelperFilesAreStrongerEvidence() {
+    func aBackupNameOrHelperFileIsStrongerEvidenceThanAQuestion() {
         var saveDetector = SaveDetector(knowing: .shipped)
         let document = NodeNumber(7)
         let evidence = { (saveDetector: SaveDetector, name: String) in
@@ -70,9 +70,9 @@ struct PresenterAnswerTests {
     }
 
     @Test(
-        "The removal of a helper file or directory by an asked presenter begins no save, nor any by an unknown process"
+        "No pending save begins if a presenter removes a helper file or moves a directory, or if the process is unknown"
     )
-    func onlyDocumentsOfAKnownProcessBeginASave() {
+    func aRemovalBeginsASaveOnlyIfItsProcessIsKnownAndItsFileIsADocument() {
         var stage = SaveTrace(with: ".report.txt.swp", "folder", "report.txt")
         stage.unlink(".report.txt.swp", editor, isAnswering: true)
         stage.rename("folder", to: "elsewhere", editor, isRegularFile: false, isAnswering: true)

@@ -11,8 +11,10 @@ struct HandleStateTests {
     private let late = ClaimID(7)
     private let later = ClaimID(8)
 
-    @Test("a handle has at most one late claim, and no claim after it gave the late claim up")
-    func aHandleHasAtMostOneLateClaim() {
+    @Test(
+        "a handle that was opened without a claim gets at most one claim later, and none after that claim ended"
+    )
+    func aHandleOpenedWithoutAClaimGetsAtMostOneClaimLater() {
         var handle = HandleCoordination.uncoordinated
         #expect(handle.claimLate(late) == true)
         #expect(handle.claimLate(later) == false)
@@ -22,8 +24,10 @@ struct HandleStateTests {
         #expect(handle.giveUpLateClaim() == nil)
     }
 
-    @Test("a bystander's handle returns to the state of a bystander after it gave up a late claim")
-    func aBystanderGetsItsStateBackAfterALateClaim() {
+    @Test(
+        "a handle that got no claim when its file became a document is in this state again after a later claim ends"
+    )
+    func aBystandersHandleIsABystandersAfterItsLaterClaimEnds() {
         var handle = HandleCoordination.uncoordinated
         #expect(handle.becomeBystander() == true)
         #expect(handle.becomeBystander() == false)

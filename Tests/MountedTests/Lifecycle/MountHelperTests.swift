@@ -35,8 +35,8 @@ extension MountTests {
             #expect(outcome.errorText.isEmpty)
         }
 
-        @Test("A line of fstab makes a mount in place, and another line a mount at another place")
-        func fstabLinesMakeMounts() throws {
+        @Test("A line of fstab makes an in-place mount, and another line makes a mount outside its source")
+        func eachLineOfFstabMakesAMount() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("fstab")
             try FileContents.write(

@@ -32,7 +32,7 @@ extension MountTests {
         @Test(
             "After an unmount, a program that uses a copy of the mount is served to its end, and its pid is printed",
             arguments: ["file", "directory"])
-        func aProgramInACopyOfAMountIsServedAndNamed(what: String) throws {
+        func aProgramInACopyOfAMountIsServedAndItsPidIsPrinted(what: String) throws {
             guard Self.isRoot else { return print("only root has namespaces: shown by the run as root") }
             let mount = try MountedDirectory([])
             defer { mount.abandon() }

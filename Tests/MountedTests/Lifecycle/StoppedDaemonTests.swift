@@ -106,7 +106,7 @@ extension MountTests {
         }
 
         @Test("While one daemon is stopped, `ps` and `doctor` still show the other mounts")
-        func psAndDoctorShowTheOtherMounts() throws {
+        func psAndDoctorShowTheMountsOfRunningDaemons() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             try Self.withStopped { stopped, _ in
                 try MountedDirectory.with { mount in

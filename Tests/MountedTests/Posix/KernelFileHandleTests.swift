@@ -72,7 +72,7 @@ extension MountTests {
         }
 
         @Test("A file with a second name outside the source is found by its kernel file handle")
-        func aKernelFileHandleFindsAFileWithASecondNameOutside() throws {
+        func aKernelFileHandleFindsAFileWithASecondNameOutsideTheSource() throws {
             try Self.withTree { mount in
                 let handle = try Self.handle(mount, "a/b/file")
                 try mount.unmount()

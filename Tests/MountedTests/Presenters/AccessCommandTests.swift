@@ -280,7 +280,7 @@ extension MountTests {
             }
         }
 
-        @Test("A directory's presenter gets events about the directory that replaced its own")
+        @Test("A directory's presenter gets events about the directory that replaced the presented directory")
         func aDirectoryPresenterFollowsTheReplacementOfItsDirectory() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/site/old\" \"$1/new/deep/er\" && echo x >\"$1/new/deep/er/file\"")

@@ -99,7 +99,7 @@ extension MountTests {
         @Test(
             "A presenter gets events about a file that is moved or linked to its folder while a writer has it open",
             arguments: ArrivalKind.allCases)
-        func aPresenterGetsAnOpenFileThatIsMovedToIt(way: ArrivalKind) throws {
+        func aPresenterGetsWritesToAnOpenFileThatIsMovedIntoItsFolder(way: ArrivalKind) throws {
             let prepare = { (source: String) in
                 try PresenterTests.writeNotes(in: source)
                 try Script("mkdir \"$1/folder\" \"$1/d\"; echo old >\"$1/d/open\"").run(source)
@@ -150,7 +150,7 @@ extension MountTests {
         }
 
         @Test("A presenter gets no event of its own save, even if another program has the file open")
-        func aPresentersOwnSaveIsNotReportedToIt() throws {
+        func aPresenterGetsNoEventOfItsOwnSave() throws {
             try MountedDirectory.with(prepare: PresenterTests.writeNotes) { mount in
                 let (document, folder) = (mount.path + "/notes.md", try PresenterTests.present(mount, "."))
                 let writer = try Self.open(document, .write)

@@ -61,7 +61,7 @@ extension MountTests {
         @Test(
             "A version is listed and readable only if both its stored rights and the document's present rights allow it"
         )
-        func versionsNeedStoredAndCurrentRights() throws {
+        func aVersionIsReadableOnlyIfStoredAndPresentRightsAllowReading() throws {
             guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
             let directory = try Lab.freshDirectory("rights")
             try Program("chown").run("65534:65534", directory)

@@ -104,7 +104,7 @@ extension MountTests {
         }
 
         @Test(
-            "The writes of an open `truce write` are preserved when another program deletes or replaces the file",
+            "The writes of a running `truce write` are preserved when another program deletes or replaces the file",
             arguments: [
                 "rm document", "mv other document", ": >document",
                 // Saves that make a backup: as separate steps, and by Vim.

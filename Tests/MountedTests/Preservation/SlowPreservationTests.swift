@@ -7,7 +7,7 @@ extension MountTests {
     /// Checks claims that wait while contents take long to be preserved.
     @Suite struct SlowPreservationTests {
         @Test("A writer that waits for a preservation does not count as idle")
-        func waitingForPreservationIsNotIdleness() throws {
+        func aWriterThatWaitsForAPreservationIsNotIdle() throws {
             try Self.stage("wait=60s,hold=10s,idle=1s") { stage in
                 try stage.reader.tell("read", stage.document)
                 try stage.mount.waitUntilParked(stage.reader.pid)

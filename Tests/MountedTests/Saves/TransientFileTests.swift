@@ -247,7 +247,7 @@ extension MountTests {
 
         @Test(
             "If one program removes a name and another makes it again, a removal and a new file are reported")
-        func aNameThatAnotherProgramUsesAgainIsReportedTwice() throws {
+        func aNameThatOneProgramRemovesAndAnotherMakesIsReportedTwice() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (folder, program, other) = (
                     try PresenterTests.present(mount, "."), try ScriptedProcess(), try ScriptedProcess()

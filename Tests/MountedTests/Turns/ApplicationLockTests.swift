@@ -49,9 +49,9 @@ extension MountTests {
         }
 
         @Test(
-            "A program whose name differs from the lock holder's waits at most `idle` to open a locked lock file"
+            "A program whose name differs from the lock holder's waits at most the `idle` time to open the locked lock file"
         )
-        func aProgramWithAnotherNameWaitsForIdle() throws {
+        func aProgramWithAnotherNameWaitsAtMostTheIdleTimeToOpenALockFile() throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=1s") { mount in
                 let lock = mount.path + "/job.lck"
                 let holder = try Script("exec 9>\"$1\"; flock -n 9; echo locked; sleep 60").start(lock)
@@ -104,9 +104,9 @@ extension MountTests {
         }
 
         @Test(
-            "Another program waits `idle` for a document that an editor has locked, and overwritten contents are preserved"
+            "A program waits the `idle` time for a document that an editor has locked, and overwritten contents are preserved"
         )
-        func anotherProgramWaitsForIdleForALockedDocument() throws {
+        func anotherProgramWaitsAtMostTheIdleTimeToUseALockedDocument() throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=1s", prepare: Self.write("old")) { mount in
                 let data = mount.path + "/data"
                 let (editor, other) = (try Self.holder(mount, "O_RDWR", "posix"), try ScriptedProcess())

@@ -82,7 +82,7 @@ extension MountTests {
         }
 
         @Test("An open beyond a user's 1,024 waiting opens goes ahead, with a line in the log")
-        func opensBeyondAUsersShareProceed() throws {
+        func opensBeyondAUsersLimitOfWaitingOpensProceed() throws {
             // The user that mounted may have more waiting opens than other users, so the waiting threads must belong to another
             // user.
             guard geteuid() == 0, try Lab.dataPath == .passthrough else {

@@ -133,8 +133,10 @@ extension MountTests {
             let failures: [String]
         }
 
-        @Test("While programs save in place and by rename, no read is torn and no save is lost")
-        func savesInPlaceAndByRenameLoseNothing() throws {
+        @Test(
+            "While programs save by overwriting and by renaming, no reader gets a mix of two saves, and no save is lost"
+        )
+        func savesByOverwritingAndByRenameLoseNothing() throws {
             try MountedDirectory.with { mount in
                 let worker = try Program("python3").run(
                     Checkout.path("Tests/Workers/replaced-saves"), mount.path, "5", "1")
@@ -197,7 +199,7 @@ extension MountTests {
         @Test(
             "With presenters, an open that comes after its file was replaced is retried once, and opens the old file"
         )
-        func aLateOpenIsRetriedOnceAndThenOpensItsFile() throws {
+        func anOpenOfAReplacedFileIsRetriedOnceAndThenOpensTheOldFile() throws {
             try MountedDirectory.with(prepare: PresenterTests.writeNotes) { mount in
                 let (other, document) = (try ScriptedProcess(), mount.path + "/document")
                 try other.must("put", document, "old")

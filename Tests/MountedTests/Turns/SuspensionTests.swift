@@ -81,7 +81,9 @@ extension MountTests {
             }
         }
 
-        @Test("A holder that opened for writing and wrote nothing delays readers 100 ms and writers `idle`")
+        @Test(
+            "A holder that opened a file to write but wrote nothing delays readers by 100 ms and writers by the `idle` time"
+        )
         func anIdleHolderWithoutWritesIsSuspended() throws {
             try Self.withHolder("idle") { mount, file in
                 let read = try Self.read(file)
@@ -97,7 +99,9 @@ extension MountTests {
             }
         }
 
-        @Test("A holder that wrote and then became idle delays readers for `idle` and writers for `hold`")
+        @Test(
+            "A holder that wrote and then became idle delays readers by the `idle` time and writers by the `hold` time"
+        )
         func anIdleHolderThatWroteIsSuspended() throws {
             try Self.withHolder("noted") { mount, file in
                 let read = try Self.read(file)
@@ -113,9 +117,9 @@ extension MountTests {
         }
 
         @Test(
-            "A slow command delays other programs for `hold`, and the contents that it later overwrites are preserved"
+            "A slow command delays other programs by the `hold` time, and contents that it later overwrites are preserved"
         )
-        func aSlowCommandIsPreservedAfterHold() throws {
+        func theContentsThatASlowCommandOverwritesArePreserved() throws {
             try Self.withHolder("progress") { mount, file in
                 let written = try Self.write("final figures", to: file)
                 Self.report("a slow command", "a writer", written, Self.hold)
@@ -140,9 +144,9 @@ extension MountTests {
         }
 
         @Test(
-            "A slow `command > file` delays other programs for `hold`, and its output is preserved before an overwrite"
+            "A slow `command > file` delays other programs by the `hold` time, and its output is preserved before an overwrite"
         )
-        func aSlowRedirectionIsPreservedAfterHold() throws {
+        func theOutputOfASlowRedirectionIsPreserved() throws {
             try Self.withFile { mount, file in
                 let slow = try Script(
                     "for ((i = 0; i < 1000; i++)); do echo \"slow line $i\"; sleep 0.1; done >\"$1\""

@@ -19,8 +19,9 @@ extension MountTests {
         }
 
         /// Rule Y6: a program waits at most `hold` for a holder, however many handles the holder opens one after the other.
-        @Test("A program that opens a file again before it closes it delays a writer no longer than `hold`")
-        func overlappingOpensDelayAWriterByHoldOnly() throws {
+        @Test(
+            "A program whose opens of a file overlap in time delays a writer no longer than the `hold` time")
+        func overlappingOpensDelayAWriterAtMostTheHoldTime() throws {
             try MountedDirectory.with("hold=1s,wait=60s") { mount in
                 let document = mount.path + "/document"
                 let other = try ScriptedProcess()
@@ -98,7 +99,7 @@ extension MountTests {
         static let leastWins = 900
 
         @Test(
-            "While two writers rewrite a file 1,000 times each, no read is torn or empty",
+            "While two writers rewrite a file 1,000 times each, no reader gets an empty file or a mix of two contents",
             arguments: Form.allCases)
         func concurrentRewritesAreNeverTorn(form: Form) throws {
             let plain = try WriterContention(form, in: Lab.freshDirectory("plain")).play(rounds: 200)

@@ -33,7 +33,7 @@ extension MountTests {
         }
 
         @Test(
-            "A program that has a file open and changes nothing delays other writers by `idle` once, and no version is made"
+            "A program that has a file open but changes nothing delays writers once by the `idle` time, without a version"
         )
         func anIdleHolderWithoutChangesDelaysWritersOnce() throws {
             try Self.withDocument("wait=120s,hold=60s,idle=1s") { mount, document in
@@ -64,9 +64,9 @@ extension MountTests {
         }
 
         @Test(
-            "The writes of a program that was granted after `idle` are preserved when the first writer goes on",
+            "The writes of a program that was granted after the `idle` time are preserved when the former writer writes more",
             arguments: [true, false])
-        func writesAfterIdleArePreserved(cuts: Bool) throws {
+        func writesOfAProgramGrantedAfterTheIdleTimeArePreserved(cuts: Bool) throws {
             try Self.withDocument("wait=120s,hold=60s,idle=300ms") { mount, document in
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
                 try holder.must("open", "h", document, "O_RDWR")
@@ -90,7 +90,7 @@ extension MountTests {
         }
 
         @Test(
-            "A truncation by a handle waits at most `lockwait` for a reader, and preserves the truncated contents"
+            "A truncation by a handle waits for a reader at most the `lockwait` time, and preserves the truncated contents"
         )
         func aHandleTruncationWaitsForReadersBriefly() throws {
             try Self.withDocument(Self.patient) { mount, document in
