@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The layers of FilesystemServer, called floors, the lowest first. A service calls only services of its own floor or of a lower floor.
+/// The layers of FilesystemServer, called floors, the lowest first. A service calls only services of its own floor or of a
+/// lower floor.
 ///
 /// The compiler also enforces this rule, because each service is made after the services that it refers to. This check fails
 /// before a build does, and reports the floor that is too high.

@@ -77,7 +77,7 @@ struct Pairing: CustomTestStringConvertible, Sendable {
     ]
 }
 
-/// Two accesses by unrelated programs, one after the other, in a separate world.
+/// Two accesses by unrelated programs, one after the other. Each trial has an arbiter of its own.
 struct ConflictTrial {
     enum Outcome: Equatable {
         /// The second access was granted while the first access was held.
@@ -120,7 +120,8 @@ struct ConflictTrial {
     }
 
     private mutating func play() -> Outcome {
-        // A third claim holds both items before the trial. So both accesses of the trial wait in the queue until it ends.
+        // A third claim holds both items before the trial. So both accesses of the trial wait in the queue until the third
+        // claim ends.
         if isQueued {
             tell(.claimed(ClaimRequest(Self.blocker, .aware, writing(first), [writing(second)])))
         }
@@ -140,7 +141,7 @@ struct ConflictTrial {
         ClaimRequest.Part(part.item, .write(.updating), at: part.place)
     }
 
-    /// Sends an event to the arbiter. When the arbiter asks for the party of a claim, identifies the party at once.
+    /// Sends an event to the arbiter. When the arbiter asks for the party of a claim, the party is immediately identified.
     private mutating func tell(_ event: ArbiterEvent) {
         var effects: [Effect] = []
         arbiter.handle(event, at: Instant(nanoseconds: 0), into: &effects)

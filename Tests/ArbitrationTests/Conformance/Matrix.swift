@@ -3,7 +3,7 @@ import Coordination
 
 /// A table of accesses that wait for each other, parsed from its published text.
 struct Matrix {
-    /// A letter of the table. It says what happens to an access that arrives while another access is held.
+    /// A letter of the table. The letter says if and until when an access waits that arrives while another access is held.
     enum MatrixVerdict: String {
         case runs = "."
         /// The arriving access waits until the held access has ended.

@@ -5,9 +5,9 @@ import Coordination
 import TestSupport
 import Testing
 
-/// Checks that no claim waits forever in worlds where programs do nothing after their claims (rules T1, T3).
+/// Checks that no claim waits forever in simulations where programs do nothing after their claims (rules T1, T3).
 ///
-/// In such a world no party is identified, no observed holder changes its state, and no handle is ever closed.
+/// In such a simulation no party is identified, no observed holder changes its state, and no handle is ever closed.
 @Suite("Claims in simulations in which no program answers a question")
 struct LivenessTests {
     private struct Outcomes {
@@ -52,8 +52,8 @@ struct LivenessTests {
 
     /// Rule Q3: claims wait for claims that also wait. The search through these claims visits each claim once.
     ///
-    /// Each level has two claims, and each of the two waits for both claims of the level before. So the number of paths doubles
-    /// with each level.
+    /// Each level has two claims, and each of the two waits for both claims of the level before. So the number of paths through
+    /// the claims doubles with each level.
     @Test func theDeadlockSearchVisitsEachWaitingClaimOnce() {
         let levels: UInt64 = 60
         // The item for which the claim `upper` of one level and the claim `lower` of another level compete.

@@ -3,7 +3,7 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// Rules N5, N7, N8, N10, N11, N13, P26: in worlds generated from seeds, files appear, disappear and exchange their names.
+/// Rules N5, N7, N8, N10, N11, N13, P26: in simulations generated from seeds, files appear, disappear and exchange their names.
 @Suite("Names that appear, disappear and are exchanged")
 struct NameEventTests {
     private static let seeds = 1...2000 as ClosedRange<UInt64>

@@ -7,8 +7,8 @@ import Testing
 /// Checks that the arbiter stores only records that it needs, and no records after all claims and presenters have ended.
 @Suite("Records that the arbiter stores")
 struct CleanupTests {
-    /// Rule I4: when a claim has ended, the arbiter's indexes of parties do not contain it any more, however it arrived and
-    /// ended.
+    /// Rule I4: when a claim has ended, the arbiter's indexes of parties do not contain the claim any more, however the claim
+    /// arrived and ended.
     @Test func theArbiterStoresNoRecordsOfEndedClaims() {
         var harness = ArbiterHarness()
         let parties = [
@@ -45,8 +45,8 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule P12: the arbiter marks at most 4096 files as preserved for a silent presenter. A write of any further file
-    /// preserves its contents again.
+    /// Rule P12: the arbiter marks at most 4096 files as preserved for a silent presenter. Each write of any further file
+    /// preserves the file's contents.
     @Test func theRecordedFilesOfASilentPresenterAreLimited() {
         let most = 4096 as UInt64
         var bounds = Bounds()
@@ -95,8 +95,8 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule I4: while a program holds a claim, its next claim could be part of a deadlock. When this claim has ended, no record
-    /// of it remains.
+    /// Rule I4: while a program holds a claim, its next claim could be part of a deadlock. When the next claim has ended, the
+    /// arbiter stores no record of that claim.
     @Test func theArbiterStoresNoRecordsOfPossibleDeadlocks() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: .process(100))
@@ -109,8 +109,8 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rules I4, B1: no record remains of a batch, or of claims that were made to answer a question, even if several claims
-    /// were made for one question.
+    /// Rules I4, B1: no record remains of a batch, which is a claim that asks presenters but locks no item. No record remains
+    /// of claims that were made to answer a question, even if several claims were made for one question.
     @Test func theArbiterStoresNoRecordsOfClaimsForAnswers() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50))

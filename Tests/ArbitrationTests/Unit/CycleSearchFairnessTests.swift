@@ -7,7 +7,8 @@ import Testing
 /// Rule D5: the claims of one user do not prevent the detection of another user's deadlocks.
 @Suite("Search for deadlocks among the claims of many users")
 struct CycleSearchFairnessTests {
-    /// Work limits under which a search has few steps and already two programs are too many for an immediate search.
+    /// Work limits with which a search for deadlocks has few steps, and two waiting programs are too many for an immediate
+    /// search.
     private static var limits: WorkLimits {
         var limits = WorkLimits()
         (limits.programs, limits.steps, limits.stepsPerRoot) = (1, 4_000, 100)
@@ -57,8 +58,8 @@ struct CycleSearchFairnessTests {
     /// A ring of programs is a deadlock. This ring is so large that the search from one of its claims does not end in the first
     /// second.
     ///
-    /// It must be found although another user has many waiting claims: in the first case many short chains, in the second case
-    /// a few long chains.
+    /// The deadlock must be found although another user has many waiting claims: in the first case many short chains, in the
+    /// second case a few long chains.
     @Test(arguments: [(60, 15), (8, 250)] as [(UInt64, UInt64)])
     func aLargeDeadlockIsFoundBesideManyWaitingClaims(chains: UInt64, programs: UInt64) {
         var harness = Self.conversation
@@ -70,7 +71,7 @@ struct CycleSearchFairnessTests {
         #expect(harness.arbiter.searchSteps < 2 * Self.limits.steps)
     }
 
-    /// Claims of one user that use all their steps do not delay the search for the first claim of another user.
+    /// Claims of one user that use all search steps of this user do not delay the search for another user's first deadlock.
     @Test func aSmallDeadlockIsFoundInOneSecondBesideManyWaitingClaims() {
         var harness = Self.conversation
         for chain in 0..<60 as Range<UInt64> {

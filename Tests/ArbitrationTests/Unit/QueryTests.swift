@@ -102,8 +102,8 @@ struct QueryTests {
         #expect(harness.arbiter.enclosingWrite(of: editor, on: ItemID(9), at: Place(in: root)) == nil)
     }
 
-    /// Rule Y8: when an unrelated program is granted a write of the same item, a suspended writer is superseded. Before this it
-    /// is not.
+    /// Rule Y8: when an unrelated program is granted a write of the same item, a suspended writer is superseded. Before the
+    /// grant, the suspended writer is not superseded.
     @Test func aGrantedWriterSupersedesASuspendedWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -137,7 +137,7 @@ struct QueryTests {
         #expect(harness.arbiter.isSuperseded(ClaimID(1)) && !harness.arbiter.isSuperseded(ClaimID(2)))
     }
 
-    /// Rule Y8: a writer that has not changed the file supersedes nothing.
+    /// Rule Y8: a writer that has not changed the file supersedes no other writer.
     @Test func aSuspendedWriterWithoutChangesSupersedesNoWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -149,7 +149,8 @@ struct QueryTests {
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
     }
 
-    /// Rules Y8 and T2: a claim that is forced over a writer supersedes this writer, even if the writer is not suspended.
+    /// Rules Y8 and T2: a claim that is granted by force although a writer holds the item supersedes this writer, even if the
+    /// writer is not suspended.
     @Test func aClaimThatPreemptsAWriterSupersedesThatWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -206,7 +207,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isDemoted(PresenterID(1)))
     }
 
-    /// Rule P6: an open question about one item is no open question about another item of the same program.
+    /// Rule P6: a program with an unanswered question about one item owes no answer about its other items.
     @Test func aQuestionAboutOneItemNeedsNoAnswerAboutAnotherItem() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
@@ -256,7 +257,7 @@ struct QueryTests {
         #expect(harness.arbiter.handles(within: ClaimID(1)) == [ClaimID(2)])
     }
 
-    /// Rule S6: when an item is moved away, its name needs a placeholder if an aware access for replacing holds the item.
+    /// Rule S6: if an aware access for replacing holds an item that is moved away, the access stays with the item's old name.
     @Test func theArbiterReportsThatAnAwareAccessIsToReplaceAnItem() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.forReplacing), 1)
@@ -279,7 +280,7 @@ struct QueryTests {
     }
 
     /// Rules S2, S3: two claims conflict at the package that contains both items, or at a directory above them. The query
-    /// returns this item.
+    /// returns this package or directory.
     @Test func theQueryReturnsThePackageOrDirectoryInWhichTwoClaimsConflict() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -312,7 +313,8 @@ struct QueryTests {
         #expect(harness.arbiter.conflict(of: ClaimID(1), with: ClaimID(3)) == nil)
     }
 
-    /// Rule D1: queries return on which claims a holder depends, and which claims are made to answer a question.
+    /// Rule D1: one query returns the claims on which a holder depends. Another query returns the claims that are made to
+    /// answer a question.
     @Test func theQueryListsTheClaimsThatAPresenterMakesForItsAnswer() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
@@ -373,8 +375,8 @@ struct QueryTests {
         #expect(!isInterested(harness, stranger, 30, 3))
     }
 
-    /// Rules P18, P26: a presenter of a directory is asked about the deletion of a file in it. It must implement the question
-    /// and have got a notice of the file's name.
+    /// Rules P18, P26: a presenter of a directory is asked about the deletion of a file in it. The presenter is asked only if
+    /// it implements the question and has got a notice of the file's name.
     @Test func presentersAboveAnItemAreAskedAboutItsDeletion() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))

@@ -110,8 +110,8 @@ struct SuppressionTests {
         harness.tell(.unmuted([PresenterID(1), PresenterID(2)]))
         #expect(Self.told(harness).map(\.presenter) == [PresenterID(1), PresenterID(2)])
         #expect(Self.told(harness).map(\.kind) == [.didChange, .didChange])
-        // If a presenter missed no change while it was muted, it gets no notice when it is unmuted. But it is asked questions
-        // from then on.
+        // If a presenter missed no change while it was muted, it gets no notice when it is unmuted. But it gets questions after
+        // it is unmuted.
         harness.tell(.muted([PresenterID(1)]))
         harness.tell(.unmuted([PresenterID(1)]))
         #expect(Self.told(harness).isEmpty)
@@ -146,7 +146,8 @@ struct SuppressionTests {
         let cause = Cause(Self.writer, .write(.updating))
         harness.tell(.changed(ItemID(1), at: Place(), cause, under: ClaimID(2), stamp: 1))
         harness.tell(.ended(ClaimID(2)))
-        // For presenter 3, the contents were preserved before claim 2 changed them. So claim 3 need not preserve them for it.
+        // For presenter 3, the contents were preserved before claim 2 changed them. So claim 3 need not preserve the contents
+        // for presenter 3.
         harness.claim(3, .write(.updating), 1, by: .process(52))
         #expect(Self.unanswered(3, harness) == [])
         harness.tell(.ended(ClaimID(3)))

@@ -45,8 +45,8 @@ struct WorkLimitTests {
         #expect(ticks == [512, 488])
     }
 
-    /// Rule G5: a grant lists a limited number of the claims that it preempts. If it preempts more, it says that the list is
-    /// incomplete.
+    /// Rule G5: a grant lists a limited number of the claims that it preempts. If the grant preempts more claims, a field of
+    /// the grant says that the list is incomplete.
     @Test func aGrantListsALimitedNumberOfPreemptedClaims() {
         let most = WorkLimits().preempted
         var harness = Self.manyWaiters(UInt64(most) + 2, of: UInt64(most) + 2, Self.patient)
@@ -139,7 +139,7 @@ struct WorkLimitTests {
         #expect((harness.arbiter.examinedClaims - before) / 1_000 < 200)
         #expect(Self.secondsUntilFound(&harness, atMost: 1) == 1)
         #expect(harness.arbiter.searchSteps < 2 * WorkLimits().steps)
-        // One event of the program makes the arbiter examine few claims, however many claims the program has.
+        // For one event of the program the arbiter examines few claims, however many claims the program has.
         let later = harness.arbiter.examinedClaims
         for number in 1...500 as ClosedRange<UInt64> { harness.tell(.ended(ClaimID(number))) }
         #expect((harness.arbiter.examinedClaims - later) / 500 < 50)
@@ -240,9 +240,9 @@ struct WorkLimitTests {
         #expect(many.ending <= 4 * max(few.ending, 10))
     }
 
-    /// Rule Y11: a writer is in contention with a limited number of holders at the same time.
+    /// Rule Y11: while a writer waits, the arbiter watches a limited number of holders at the same time.
     ///
-    /// When a holder ends, the contention with the next holder starts. All contentions end at the deadline of the first
+    /// When a holder ends, the arbiter begins to watch the next holder. For all holders, the time limit counts from the first
     /// contention.
     @Test func aWaitingWriterMakesTheArbiterWatchALimitedNumberOfHoldersAtATime() {
         var harness = ArbiterHarness(Bounds())
@@ -258,7 +258,7 @@ struct WorkLimitTests {
         harness.now = harness.now + .seconds(2)
         harness.tell(.ended(ClaimID(7)))
         #expect(asked() == [ClaimID(most + 1)])
-        // At the time limit of the first contention all holders are suspended, also the holders that are not in contention.
+        // At the time limit of the first contention all holders are suspended, also the holders that the arbiter did not watch.
         harness.tick(at: Instant(nanoseconds: 0) + Bounds().hold)
         let held = harness.effects.count { if case .suspend(_, .holdExpired) = $0 { true } else { false } }
         #expect(held == Int(most) + 9)

@@ -32,7 +32,7 @@ struct Comparison {
     /// Leaves out the next claim number. So when a claim is left out of a replayed run, the later claims keep their numbers.
     mutating func skipClaim() { made += 1 }
 
-    /// Sends a claim to both arbiters. When an arbiter asks for the claim's party, identifies it at once.
+    /// Sends a claim to both arbiters. When an arbiter asks for the claim's party, the party is immediately identified.
     mutating func claim(_ request: ClaimRequest, by party: Party?) -> String? {
         makers[request.claim] = party
         made += 1

@@ -2,7 +2,8 @@
 import TestSupport
 import Testing
 
-/// Plays every possible run of small worlds, and compares the arbiter with the naive arbiter after each step.
+/// Plays every possible run of small simulations, called worlds, and compares the arbiter with the naive arbiter after each
+/// step.
 ///
 /// If `TRUCE_WORLDS=all` is set, each run has one step more. Then there are a million runs, otherwise a hundred thousand.
 /// Scripts/test --all and Scripts/mutate set this variable.

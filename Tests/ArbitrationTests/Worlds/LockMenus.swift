@@ -49,7 +49,7 @@ enum TestParts {
     }
 }
 
-/// Menus of worlds with one or two items and without presenters.
+/// Menus, the possible events of simulations, with one or two items and without presenters.
 extension Menu {
     static let locks = [
         Menu(

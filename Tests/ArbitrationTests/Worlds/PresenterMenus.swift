@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Menus of worlds with one item and its presenters.
+/// Menus, the possible events of simulations, with one item and its presenters.
 extension Menu {
     private static let editor = ArbiterEvent.presented(
         Presenter(PresenterID(1), of: ItemID(1), by: TestParties.editor, .all))

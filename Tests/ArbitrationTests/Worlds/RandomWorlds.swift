@@ -3,7 +3,7 @@ import ArbitrationSimulation
 import Coordination
 import NaiveArbitration
 
-/// A long run of a world in which very many events are possible. The run depends only on a seed.
+/// A long run of a simulation in which very many kinds of events are possible. The run depends only on a seed.
 struct RandomWorld {
     private var chance: SeededRandom
     private let menu: Menu
@@ -34,8 +34,8 @@ struct RandomWorld {
         return nil
     }
 
-    /// Removes single steps from the run as long as the two arbiters still disagree. The steps that place items are never
-    /// removed.
+    /// Removes one step after another from the run, as long as the two arbiters still disagree without the step. The steps that
+    /// place items are never removed.
     private func shortened() -> String? {
         var steps = taken.map { Optional($0) }
         var disagreement = replay(steps)
@@ -69,8 +69,8 @@ struct RandomWorld {
         return nil
     }
 
-    /// Chooses a kind of step, and then a step of this kind. So claims and ticks stay frequent even if there are many steps of
-    /// other kinds.
+    /// Chooses a kind of step, and then a step of this kind. So claims and ticks are frequent, even if many steps of other
+    /// kinds are possible.
     private mutating func next() -> WorldStep? {
         let steps = run.steps(of: menu)
         let kind = chance.below(5)

@@ -2,7 +2,7 @@
 import Coordination
 import NaiveArbitration
 
-/// The possible next events in a small world.
+/// The events that are possible in a small simulation.
 struct Menu: Sendable {
     /// A kind of claim that a step can make.
     struct ClaimTemplate: Sendable {
@@ -33,7 +33,7 @@ struct Menu: Sendable {
 
     /// The arbiter's work limits. If more claims or programs exist than a limit, the arbiter does less for each event.
     var limits = WorkLimits()
-    /// The rules that the menu checks, and a short description of the menu's events.
+    /// The numbers of the rules that the menu checks, and a short description of the menu's events.
     let name: String
     var setup: [ArbiterEvent] = []
     var claims: [ClaimTemplate] = []
@@ -94,7 +94,7 @@ enum WorldStep: Sendable {
     case pass(TimeSpan)
 }
 
-/// A run of a world up to some step, with both arbiters.
+/// A run of a simulation up to some step, with the state of both arbiters.
 struct ComparisonRun {
     var comparison: Comparison
     /// The menu's events that have not happened yet in this run.
@@ -208,7 +208,7 @@ struct ComparisonRun {
     }
 }
 
-/// Plays all runs of a small world, and stores their disagreements.
+/// Plays all runs of a small simulation, and stores the disagreements of the two arbiters.
 struct Exploration {
     let menu: Menu
     private(set) var runs = 0
@@ -245,8 +245,8 @@ struct Exploration {
         }
     }
 
-    /// Records a disagreement. Two disagreements are of one kind if their last lines differ only in numbers; then the shorter
-    /// is recorded.
+    /// Records a disagreement. Two disagreements are of one kind if their last lines differ only in numbers. Of each kind, the
+    /// shortest is recorded.
     private mutating func note(_ disagreement: String) {
         failed += 1
         let end = disagreement.split(separator: "\n").suffix(2).joined()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Menus of worlds with folders and packages: folder 10 contains folders 11 and 14, folder 11 contains package 12, and package
-/// 12 contains package 13.
+/// Menus, the possible events of simulations, with folders and packages: folder 10 contains folders 11 and 14, folder 11
+/// contains package 12, and package 12 contains package 13.
 extension Menu {
     static let tree: [ArbiterEvent] = [
         .placed(ItemID(10), DirectoryInfo(in: nil)), .placed(ItemID(11), DirectoryInfo(in: ItemID(10))),

@@ -101,7 +101,7 @@ struct AccessOptionTests {
             try editor.answer(.relinquishToReader)
             try editor.answer(.save)
             let batch: AccessBeginResult = try copier.reply(to: prepare)
-            // Another program may write the prepared items, because a batch locks no item (scenario 63).
+            // Another program may write the prepared items, because a request to prepare accesses locks no item (scenario 63).
             let other = try AwareProgram(server)
             try other.end(try other.reply(to: try other.begin("b", .write(.updating))))
             let nested: AccessBeginResult = try copier.reply(to: try copier.begin("a", .read(), as: mine))

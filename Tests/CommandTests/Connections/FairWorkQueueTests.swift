@@ -69,7 +69,8 @@ final class FairWorkQueueTests: Sendable {
         workQueue.submit(in: lane) { self.done.withLock { $0.append(name) } }
     }
 
-    /// Blocks a lane and its thread until the returned semaphore is signalled.
+    /// Blocks a lane, which is the queue of one connection's jobs, and the lane's thread until the returned semaphore is
+    /// signalled.
     private func keep(_ lane: FairWorkQueue.SerialLane) -> DispatchSemaphore {
         let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         workQueue.submit(in: lane) {

@@ -12,7 +12,8 @@ import func TestSupport.eventually
 /// not exist.
 @Suite(.serialized)
 struct PresenterServerTests {
-    /// If `again` is true, the reader's connection has already had an access. A path in `far` is looked up on another thread.
+    /// If `again` is true, the reader's connection has already had an access before the tested access. A path in `far` is
+    /// looked up on another thread.
     @Test(
         "a reader is granted after the presenter relinquished and saved; after the read the presenter may reacquire",
         arguments: [("a/notes", false), ("a/notes", true), ("far/notes", true)])

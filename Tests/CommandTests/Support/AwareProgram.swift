@@ -26,7 +26,7 @@ final class AwareProgram {
         try client.socket.send(Framing.lines.frame(try JSONCodec.encode(message)))
     }
 
-    /// The reply to a request. Messages that come before the reply are stored for later.
+    /// Waits for the reply to a request. Messages that come before the reply are stored, and returned by later calls.
     func reply<Value: Decodable>(to id: MessageID) throws -> Value {
         let bytes = try take { if case .response(id) = $0 { true } else { false } }.bytes
         return try ResponseMessage<Value>(decoding: bytes).outcome.get()

@@ -6,7 +6,7 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-// A server that gets arbitrary bytes. Scripts/fuzz generates streams and also compiles this file, so the file contains no test.
+// Sends arbitrary bytes to a server. Scripts/fuzz generates streams and also compiles this file, so the file contains no test.
 // HostileStreamTests plays the corpus of streams.
 
 /// A fault of the server that a hostile client has caused.

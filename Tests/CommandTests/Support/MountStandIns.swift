@@ -10,7 +10,7 @@ import Synchronization
 
 // Stand-ins that a server uses in place of a mount. Scripts/fuzz also compiles this file, so the file contains no test.
 
-/// Stands for a mount that has granted seven claims.
+/// The status of a mount that has granted seven claims.
 struct FixedStatus: StatusSource {
     func status() -> StatusReport {
         var report = StatusReport()
@@ -19,7 +19,7 @@ struct FixedStatus: StatusSource {
     }
 }
 
-/// Stands for a mount with more events than one message can contain.
+/// The status of a mount with more events than one message can contain.
 struct LongStatus: StatusSource {
     /// Each byte of this path is escaped as six bytes in JSON.
     static let path = [UInt8](repeating: 1, count: 4000)
