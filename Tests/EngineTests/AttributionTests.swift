@@ -34,7 +34,7 @@ struct AttributionTests {
 
     @Test("the journal names no program if the thread's number was given to a later thread")
     func theJournalDoesNotNameALaterThreadWithTheSameNumber() throws {
-        // At this time the machine started, and this process did not exist yet.
+        // The time of this step is the start of the machine, when this process did not exist yet.
         let actor = try #require(try Self.actor(of: Subject(at: Instant(nanoseconds: 0))))
         #expect(actor.pid == getpid())
         #expect(actor.program.isEmpty)

@@ -32,7 +32,7 @@ import func TestSupport.eventually
         stage.engine.withdraw(stage.claim(.aware, (Self.write, 1), by: curious(stage, 3, ends)))
         // This claim is ended.
         stage.engine.end(stage.claim(.aware, (Self.write, 2), by: curious(stage, 4, ends)))
-        // This claim gets another claimant object in place of its first.
+        // The first claimant object of this claim is replaced by another object.
         let replaced = stage.claim(.aware, (Self.write, 3), by: curious(stage, 5, ends))
         stage.engine.replaceClaimant(of: replaced, by: holder)
         // This claim is refused before its decision handler is set.
@@ -49,7 +49,8 @@ import func TestSupport.eventually
         stage.engine.onDecision(quiet) { _ in }
         stage.engine.end(replaced)
         stage.engine.end(held)
-        // Entries of the journal refer to the claimants. After so many new entries, the journal has dropped all these entries.
+        // Entries of the journal refer to the claimants. After `Journal.capacity` new entries, the journal has dropped all
+        // entries that refer to these claimants.
         for _ in 0..<Journal.capacity {
             stage.engine.end(stage.claim(.handle, (.read(), 9), by: holder))
         }

@@ -26,7 +26,8 @@ struct DelayLedgerTests {
         let last = TimeSpan(nanoseconds: DelayLedger.period.nanoseconds - 1)
         #expect(ledger.isSpent(account, at: start + last))
         #expect(!ledger.isSpent(account, at: start + DelayLedger.period))
-        // After an hour the count begins with 0. The allowance is 60 s, so a delay of 59 s does not use it up.
+        // One hour after the first delay, the count begins with 0. The allowance is 60 s, so a delay of 59 s does not use it
+        // up.
         charge(account, 3600, 3659)
         #expect(!ledger.isSpent(account, at: start + .seconds(3660)))
     }

@@ -19,7 +19,8 @@ import func TestSupport.eventually
             stage.engine.place(item, DirectoryInfo(in: nil))
         }
 
-        /// Changes the files, each by two programs. The second change makes the arbiter send the notice of the first.
+        /// Changes the files, each by two programs. When the second program changes a file, the arbiter sends the notice of the
+        /// first program's change.
         func fill(_ numbers: ClosedRange<UInt64>) {
             for number in numbers {
                 let party = Party(process: ProcessID(number: Int32(number), started: 1), ancestors: [])

@@ -14,7 +14,7 @@ import func TestSupport.eventually
     private static let write = Access.write(.updating)
     private static let (owner, guest): (UInt32, UInt32) = (8, 7)
 
-    /// A program of the given user. When the engine observes it, it seems to have read further each time.
+    /// A program of the given user. Each time that the engine observes the program, the program seems to have read further.
     private final class UserProgram: Claimant {
         let program: StandInClaimant
         let user: UInt32
@@ -85,7 +85,8 @@ import func TestSupport.eventually
             (Self.guest, true, Self.owner), (Self.guest, false, Self.guest), (Self.guest, false, 9),
             (Self.owner, false, Self.guest), (0, false, Self.owner), (1, false, Self.owner),
         ]
-        // No pair of these users has used up its allowance. All pairs wait at the same time, so the test takes only 400 ms.
+        // No guest has used up its allowance for delaying another of these users. All pairs of users wait at the same time, so
+        // the test takes only 400 ms.
         let waits = spared.enumerated().map { number, who -> (ClaimID, ClaimID, StandInClaimant) in
             let (cat, vi) = (
                 StandInClaimant("cat", Int32(300 + number)), StandInClaimant("vi", Int32(400 + number))

@@ -37,7 +37,8 @@ struct EngineHarness {
         actor.set(accesses)
         switch engine.claim(request, by: actor) {
         case .granted(let grant): actor.decide(.granted(grant))
-        // The reference is weak. So a test can check that the stand-in is released when the engine drops it.
+        // The closure refers weakly to the stand-in. So a test can check that the stand-in is released when the engine drops
+        // it.
         case .waiting: engine.onDecision(id) { [weak actor] in actor?.decide($0) }
         }
         return id
@@ -63,8 +64,8 @@ final class LogLines: Sendable {
         state.withLock { $0.append(line) }
         hook.withLock { $0 }(line)
     }
-    /// Sets a closure that is called for each line of the log. It runs on the thread that writes the line, before the thread
-    /// goes on.
+    /// Sets a closure that is called for each line of the log. The closure runs on the thread that writes the line, and that
+    /// thread waits for the closure's end.
     func atEach(_ body: @escaping @Sendable (String) -> Void) { hook.withLock { $0 = body } }
     var all: [String] { state.withLock { $0 } }
 }

@@ -6,8 +6,8 @@ import Testing
 
 import func TestSupport.eventually
 
-/// The engine carries out the effects of an event only after it has released its lock. No effect delays the update of the
-/// clock.
+/// The engine carries out the effects of an event only after it has released its lock. So the engine can handle other events
+/// while an effect takes long.
 @Suite struct LockDisciplineTests {
     private static let write = Access.write(.updating)
 
@@ -52,8 +52,8 @@ import func TestSupport.eventually
         let slow = Curious(stage.engine, 2)
         let held = claim(.aware, 1, by: Curious(stage.engine, 1), in: stage)
         let looked = CallCounter()
-        // When this claim is granted, another claim already waits for it. So the engine also asks for the first observation of
-        // its holder.
+        // When this claim is granted, another claim already waits for it. So the engine also requests the first observation of
+        // the granted claim's program.
         let granted = claim(.handle, 1, by: slow, in: stage) { _ in
             let waited = try? eventually(within: .seconds(10), "a look") { slow.observed.count > 0 }
             if waited != nil { looked.add() }
@@ -69,8 +69,8 @@ import func TestSupport.eventually
         var bounds = Bounds()
         (bounds.hold, bounds.wait) = (.milliseconds(20), .milliseconds(50))
         let stage = try EngineHarness(bounds)
-        // Of each pair, the first claim is held and the second waits. The first handle is suspended, and the second aware claim
-        // is refused.
+        // Each pair is two claims on one item: the first is held, and the second waits. The first handle is suspended, and the
+        // second aware claim is refused.
         let natures: [(ClaimRequest.Nature, UInt64)] = [(.handle, 1), (.handle, 1), (.aware, 2), (.aware, 2)]
         let claims = natures.enumerated().map { index, made in
             claim(made.0, made.1, by: Curious(stage.engine, Int32(index + 1)), in: stage)

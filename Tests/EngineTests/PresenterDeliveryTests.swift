@@ -6,8 +6,8 @@ import Testing
 
 import func TestSupport.eventually
 
-/// Checks the engine's messages to presenters: for batches, for directories, and for presenters of an item that does not exist
-/// yet.
+/// Checks the engine's messages to presenters: for requests to prepare accesses, for directories, and for presenters of an item
+/// that does not exist yet.
 @Suite struct PresenterDeliveryTests {
     private static let write = Access.write(.updating)
 
@@ -25,7 +25,7 @@ import func TestSupport.eventually
         #expect(reasons.count == 1)
         #expect(
             reasons.first?.hasPrefix("sync (31) waits for nvim (640) to relinquish file1, asked 0.") == true)
-        // A batch holds no item, so this claim does not wait for the batch.
+        // A request to prepare accesses holds no item, so this claim does not wait for the request.
         let cat = StandInClaimant("cat", 32)
         let read = stage.claim(.handle, (.read(), 2), by: cat)
         #expect(cat.isGranted)
@@ -84,7 +84,7 @@ import func TestSupport.eventually
         #expect(stage.engine.snapshot(of: nil).claims.map(\.claim) == [held])
         let (isGranted, id) = claim(3)
         #expect(isGranted && stage.engine.isGranted(id))
-        // The attempts that failed have left no claim that could block this one.
+        // The attempts that failed have left no claim that could block this later claim.
         stage.engine.end(held)
         let cat = StandInClaimant("cat", 32)
         let read = stage.claim(.handle, (.read(), 2), by: cat)
@@ -188,7 +188,7 @@ import func TestSupport.eventually
         stage.engine.end(claim)
         stage.engine.remove(presenter)
         #expect(document.releases == 1)
-        // When this document is shown, its presenter was already removed. So the document must be released.
+        // This document is given to the engine for a presenter that was already removed. So the document must be released.
         let late = StandInDocument(ItemID(1))
         stage.engine.show(late, by: presenter)
         #expect(late.releases == 1)

@@ -98,7 +98,7 @@ import Testing
         #expect(readSmallFile(file) == nil)
     }
 
-    /// Makes a file of the given size. No two pieces of it are equal, so a piece at a wrong place is noticed.
+    /// Makes a file of the given size. No two pieces of the file are equal, so the test notices a piece at a wrong place.
     private static func file(of size: Int) throws -> String {
         var template = Array("/tmp/truce-file-XXXXXX".utf8CString)
         let descriptor = mkstemp(&template)

@@ -88,7 +88,8 @@ import Testing
         #expect(table.count == ThreadTable.capacity)
         let held = try Self.pidfds(of: Set(programs.map(\.pid)))
         #expect(held <= ThreadTable.capacity)
-        // The table has room for the last programs only. It must still find the first programs, by a new search.
+        // The table has room only for the programs that were found last. The table must still find the first programs, by a new
+        // search.
         let (first, last) = (programs[0].pid, programs[programs.count - 1].pid)
         #expect(table.find(last)?.process == last)
         #expect(table.find(first)?.process == first)

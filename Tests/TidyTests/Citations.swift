@@ -6,7 +6,7 @@ struct Citations {
     static let decisionFolder = "Sources/truce/truce.docc/Decisions/"
     static let ruleFolder = "Sources/Arbitration/Arbitration.docc/"
     static let situationArticle = "Situations.md"
-    /// The largest number of words in a decision, without the title. A maintainer reads them in half a minute.
+    /// The largest number of words in a decision, without the title. A maintainer reads 120 words in half a minute.
     static let mostDecisionWords = 120
 
     private let paths: Set<String>

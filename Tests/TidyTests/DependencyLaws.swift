@@ -2,9 +2,10 @@
 
 /// Finds each import of a system module by a room (a folder in Sources) that may not import it.
 ///
-/// Package.swift lists which rooms a room may import, and the build in Scripts/test checks this list. It does not list the
-/// modules of the system, so this check covers them. The pure rooms import none of these modules: no clock, no thread, no
-/// Foundation. Other rooms import Foundation for JSON and dates, or FoundationEssentials where that is enough.
+/// Package.swift lists which rooms a room may import, and the build in Scripts/test checks this list. Package.swift does not
+/// list the modules of the system, so this check covers the system modules. The pure rooms import none of these modules: no
+/// clock, no thread, no Foundation. Other rooms import Foundation for JSON and dates, or FoundationEssentials where that is
+/// enough.
 enum DependencyLaws {
     static let pureRooms: Set = ["Arbitration", "Coordination"]
 

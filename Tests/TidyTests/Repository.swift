@@ -70,7 +70,7 @@ struct Finding: Equatable, CustomStringConvertible {
 }
 
 extension TextFile {
-    /// The file's lines, without comments and without the contents of string literals.
+    /// The lines of the file's code, without comments and without the contents of string literals.
     var codeLines: [Substring] {
         guard language == .swift || language == .c else { return lines }
         var isText = false

@@ -8,7 +8,7 @@ struct Habit: Sendable {
     let mark: String
     /// The rule applies only to files below this directory; if empty, to all files.
     var directory = ""
-    /// If this is set, a comment in the next line excuses a match. The comment has this word after `@`, a colon and a sentence.
+    /// If this is set, a comment in the next line excuses a match. The comment is `@`, this word, a colon and a sentence.
     var excuse: String?
     let isBroken: @Sendable (Substring) -> Bool
 

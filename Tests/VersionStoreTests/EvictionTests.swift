@@ -100,7 +100,8 @@ struct FutileEvictionTests {
         let conflict = try small.keep(0, as: "b", .presenter, in: store)
         let names = try ["c", "d"].map { try small.keep(0, as: $0, in: store) }
         small.clock.pass(hours: 2)
-        // The file has several names in the store, and each further name counts as a block. So it is enough to remove one name.
+        // The file has several names in the store, and each further name counts as a block. So the store gets enough room if it
+        // removes one name.
         let next = try small.keep(1, in: store)
         #expect(try small.ids(store) == [conflict] + names + [next])
         let last = try small.keep(2, in: store)
@@ -151,7 +152,7 @@ struct FutileEvictionTests {
         #expect(try small.ids(store) == [old] + links)
     }
 
-    /// The file has a name outside the store. If the store removed its own name, the disk would get no free block.
+    /// The file has a name outside the store. If the store removed the name in `.truce`, the disk would get no free block.
     @Test(
         "on a full disk, a file that has names outside the store is not evicted",
         .enabled(if: geteuid() == 0, "only root can make a file system"))

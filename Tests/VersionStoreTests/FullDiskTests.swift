@@ -4,8 +4,8 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-/// A link needs no room on the disk, but its line in the log does. The tests forbid a process to make a file larger. So each
-/// test runs in a process of its own.
+/// A link needs no room on the disk, but its line in the log does. The tests set a limit on file sizes, so that the log cannot
+/// grow. This limit applies to a whole process, so each test runs in its own process.
 @Suite("Preserving while the store's log has no room")
 struct FullDiskTests {
     private func prepared() throws -> Sandbox {
@@ -84,7 +84,7 @@ struct FullDiskTests {
     }
 }
 
-/// What a process does that may not make any file larger than a copy of the document.
+/// The steps of a process that may make no file larger than a copy of the document.
 private struct SizeLimitedProcess {
     struct Wrong: Error { let line: UInt }
 

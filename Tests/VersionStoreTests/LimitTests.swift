@@ -77,7 +77,7 @@ struct LimitTests {
         let old = try keep(0, in: store)
         clock.pass(hours: 2)
         let new = [try keep(1, in: store), try keep(2, in: store)]
-        // Only the old version may be evicted, and without it there is still too little room. So it is not evicted.
+        // Only the old version may be evicted, but its room would not be enough. So the old version is not evicted.
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(3, blocks: 2, in: store) }
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(3, blocks: 4, in: store) }
         #expect(try ids(store) == [old] + new)

@@ -44,7 +44,7 @@ struct StoreRemovalTests {
         let store = try sandbox.store()
         _ = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         #expect(try openForWriting(below: sandbox.path).isEmpty)
-        // With this handle open, `openForWriting` must return one file. So the result without it was not empty by a mistake.
+        // While this handle is open, `openForWriting` must return one file. This shows that the function finds such files.
         let handle = try #require(FileHandle(forWritingAtPath: "\(sandbox.path)/a"))
         #expect(try openForWriting(below: sandbox.path).count == 1)
         try handle.close()

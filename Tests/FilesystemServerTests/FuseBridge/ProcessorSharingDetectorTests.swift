@@ -7,8 +7,8 @@ struct ProcessorSharingDetectorTests {
     private static let millisecond: UInt64 = 1_000_000
     private var sharing = ProcessorSharingDetector()
 
-    /// Returns for each of `count` requests whether the thread should change its processor. Each request has arrived before the
-    /// thread polls.
+    /// Returns for each of `count` requests whether the thread should change its processor. Each request was already waiting
+    /// when the thread polled.
     private mutating func found(_ count: Int, at moment: UInt64) -> [Bool] {
         (0..<count).map { _ in sharing.noteRequest(atFirstPoll: true, at: moment) }
     }

@@ -72,8 +72,8 @@ struct NodeIDEncodingTests {
             #expect(NodeIDEncoding.inode(of: number) == 12)
             #expect(taken.insert(number).inserted)
         }
-        // All numbers for this inode number are taken, which does not happen in practice. The next file must still get a number
-        // that is free.
+        // All node numbers for this inode number are in use, which does not happen in practice. The next file must still get a
+        // number that is free.
         let next = number(12) { taken.contains($0) }
         #expect(NodeIDEncoding.inode(of: next) == nil && !taken.contains(next))
         let scattered = number(12, elsewhere: 1)

@@ -3,8 +3,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// If a directory recently lost a name, look-ups in it open the file that they find, so that the file stays. Checks for how
-/// long (D214).
+/// For some time after a directory lost a name, each look-up in it opens the file that it finds. Checks for how long (D214).
 @Suite("Directories that recently lost a name")
 struct StalenessTests {
     @Test(

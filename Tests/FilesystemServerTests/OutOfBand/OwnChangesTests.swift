@@ -85,8 +85,8 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).explain(Self.look(size: 10, written: 5), at: Self.at(900)))
         #expect(!own.changes(of: file).explain(Self.look(size: 11, written: 5), at: Self.at(900)))
         #expect(!own.changes(of: file).explain(Self.look(size: 10, written: 6), at: Self.at(900)))
-        // A new link or a rename also changes the file's status-change time. So a different status-change time is no sign of
-        // another change.
+        // A new link or a rename also changes the file's status-change time. So a different status-change time does not show
+        // that the file was also changed out of band.
         #expect(own.changes(of: file).explain(Self.look(size: 10, written: 5, changed: 9), at: Self.at(900)))
         #expect(own.changes(of: file).explain(nil, at: Self.at(900)))
     }

@@ -4,7 +4,7 @@ import FilesystemServer
 import Glibc
 import Testing
 
-/// Checks which access the daemon requests for each kernel request, as a table with a row for each request.
+/// Checks which access the daemon requests for each kernel request, in a table with a row for each kind of request.
 @Suite("The access that each kernel request makes") struct AccessTableTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let what: String

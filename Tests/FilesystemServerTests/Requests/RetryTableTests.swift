@@ -131,7 +131,8 @@ struct RetryTableTests {
         let later = now + .seconds(2)
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: later) == .first)
         #expect(!retries.takeRetryMark(thread, at: later))
-        // A thread that has found no file sends its next request without delay. So the thread's mark ends after a short time.
+        // A thread that has found no file sends its next request without delay. So the mark that the thread is about to retry
+        // ends after a short time.
         retries.noteRetryRequest(caller(), at: now)
         retries.expectRetrySoon(by: thread, at: now)
         #expect(look() == .traversal)
@@ -164,8 +165,8 @@ struct RetryTableTests {
         #expect(look() == .retry)
         retries.noteMissingName(at: name, in: directory, by: caller(), at: now)
         #expect(look(in: NodeID(8)) == .first)
-        // The second look-up still counts as a part of the retry. If the third also counted, no look-up would wait for the save
-        // any more.
+        // The second look-up still counts as a part of the retry. If the third look-up also counted, no look-up would wait for
+        // a pending save of the name any more.
         #expect(look() == .last)
         #expect(look() == .first)
         retries.noteMissingName(at: name, in: directory, by: caller(), at: now)
@@ -188,7 +189,7 @@ struct RetryTableTests {
         }
         #expect(took < .seconds(10))
         #expect(look(by: 19_999) == .traversal)
-        // After two seconds, the time of all marks is over, and the table has dropped them.
+        // After two seconds, all marks of retrying threads have expired, and the table has dropped the marks.
         #expect(!retries.takeRetryMark(1, at: now + .seconds(2)))
         #expect(retries.isEmptyForLookups)
     }

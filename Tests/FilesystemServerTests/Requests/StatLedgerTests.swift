@@ -16,7 +16,7 @@ import Testing
     func aProcessWaitsInStatAtMostOneOfAnyTwoSeconds() {
         var waits = StatWaits()
         #expect(waits.begin(at: Self.at(0)) == Self.at(1000))
-        // A second thread of the process begins to wait. Its wait ends when that of the first thread ends.
+        // A second thread of the process begins to wait. The second thread's wait ends together with the first thread's wait.
         #expect(waits.begin(at: Self.at(400)) == Self.at(1000))
         waits.end(at: Self.at(500))
         waits.end(at: Self.at(600))
@@ -24,7 +24,7 @@ import Testing
         waits.end(at: Self.at(1100))
         #expect(waits.begin(at: Self.at(1200)) == nil)
         #expect(waits.begin(at: Self.at(2599)) == nil)
-        // Of the two seconds before 2600 ms, the process has waited less than one second. So it may wait once more.
+        // Of the two seconds before 2600 ms, the process has waited less than one second. So the process may wait once more.
         #expect(waits.begin(at: Self.at(2600)) == Self.at(3200))
         #expect(waits.begin(at: Self.at(3300)) == nil)
         waits.end(at: Self.at(3200))

@@ -57,8 +57,8 @@ struct SaveTrace {
         if let node = node(name) { saveDetector.noteClosed(node, at: now) }
     }
 
-    /// The processes that have made helper files of a document. While one of them lives, changes that the saver makes to the
-    /// document are part of a save.
+    /// The processes that have made helper files of a document. While one of these processes lives, changes that the saver
+    /// makes to the document are part of a save.
     func makers(_ name: String, _ saver: SavingProcess) -> Set<ProcessID> {
         saveDetector.makers(ofHelperFilesOf: Array(name.utf8), in: Self.folder, for: saver)
     }

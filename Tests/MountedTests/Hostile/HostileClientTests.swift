@@ -53,7 +53,8 @@ extension MountTests {
             let first = try settle(mount, descriptors: fresh.descriptors, kilobytes: .max)
             let seed = Int.random(in: 4...1_000_000)
             let figures = try attack(mount, seed: seed)
-            // The memory that the allocator retains also varies. Memory up to the first rounds' peak is no leak.
+            // The memory that the allocator retains also varies. Memory up to the largest amount of the first three rounds is
+            // no leak.
             let kilobytes = max(first.kilobytes + Self.margin, first.highest)
             let second = try settle(mount, descriptors: fresh.descriptors, kilobytes: kilobytes)
             print(

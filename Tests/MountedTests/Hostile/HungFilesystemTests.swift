@@ -129,8 +129,8 @@ extension MountTests {
             }
         }
 
-        /// Stops the server of the file system, sends the given request, and waits until the daemon waits for the server. Then
-        /// runs the body.
+        /// Stops the server of the slow file system, and sends the given request. When the daemon waits for this server, runs
+        /// the body.
         static func keeping(
             _ server: pid_t, from mount: MountedDirectory, _ ask: () throws -> Void,
             whileKept: () throws -> Void

@@ -16,7 +16,8 @@ extension MountTests {
             guard geteuid() == 0 || successor == "link" else { return }
             let place = try Lab.freshDirectory("swapped")
             defer { Self.unmountAll(below: place) }
-            // `truce mount` starts its daemon in this form, with descriptors of the directories that it has checked.
+            // `truce mount` starts its daemon with this command line, and with descriptors of the directories that it has
+            // checked.
             let outcome = try Script(
                 """
                 cd "$1"

@@ -102,7 +102,7 @@ extension MountTests {
                     """
                 try Script("exec \(prefix) bash -c '\(reading)' - \"$1\"").run(mount.path)
                 #expect(try saver.count == (isLowered ? 1 : 2))
-                // Another process with the same program name has opened only few files.
+                // This process has opened only few files, so its read makes the presenter save.
                 try Script("exec \(prefix) cat \"$1/notes.md\"").run(mount.path)
                 #expect(try saver.count == (isLowered ? 2 : 3))
                 try saver.program.end()

@@ -139,7 +139,7 @@ extension MountTests {
             let before = try Program("python3").run(script, mount.path).text
             let lines = before.split(separator: "\n")
             #expect(lines.count == 113)
-            // One file has two names, and FUSE itself assigns the number of the root.
+            // Two names lead to one file, and FUSE itself assigns the node number of the root.
             #expect(Set(lines.map { $0.prefix(16) }).count == 112)
             #expect(lines[0].hasPrefix("0000000000000001."))
             try mount.kill()

@@ -145,7 +145,7 @@ extension MountTests {
             let waiters = try WaitingPrograms(in: mount)
             let pid = try mount.daemonPID
             try TruceCommand.run("unmount", "--lazy", mount.path)
-            // The second mount also belongs to Truce, so a user may remove it as well.
+            // The second mount is also a mount of Truce, so a user is allowed to remove it.
             let source = try Lab.freshDirectory("another")
             try TruceCommand.run("mount", source, mount.path)
             defer { attemptUnmount(mount.path) }

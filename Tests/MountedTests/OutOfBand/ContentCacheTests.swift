@@ -72,7 +72,7 @@ extension MountTests {
                 try holder.must("close", "h")
                 #expect(try FileContents.text(of: mount.below + "/file") == "theirs and mine")
                 #expect(try Program("cat").run(file).text == "theirs and mine")
-                // The same check with two writers, which reach the replaced file by its cached name.
+                // Repeats the check with two writers, which reach the replaced file by its cached name.
                 try Script("printf more >\"$1/new\"; mv \"$1/new\" \"$1/file\"").run(mount.below)
                 let writers = [try ScriptedProcess(), try ScriptedProcess()]
                 for writer in writers { try writer.tell("put", file, "last") }

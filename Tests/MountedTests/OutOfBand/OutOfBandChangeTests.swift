@@ -8,7 +8,7 @@ extension MountTests {
     @Suite struct OutOfBandChangeTests {
         enum Watcher: String {
             case root, user
-            /// Root of a user namespace. The namespace has its own limits.
+            /// The daemon runs as root of a user namespace, which has its own limits.
             case container
             /// Which changes are noticed does not depend on the data mode, so each watcher is tested in one mode only.
             static var ofMode: [Watcher] { Lab.isPassthrough ? [root] : [user] }

@@ -217,7 +217,8 @@ extension MountTests {
                 let editor = try Editor("notes.md", of: mount)
                 try editor.type("unsaved;words")
                 try FileContents.write("another program's\n", to: elsewhereName(mount))
-                // A write that updates the file does not ask presenters to save. The user must merge the unsaved text.
+                // A write that truncates the file asks the presenter to relinquish, but not to save. So the user must merge the
+                // unsaved text.
                 try Script("cat \"$2\" > \"$1\"").run(mount.path + "/notes.md", elsewhereName(mount))
                 try eventually(within: .seconds(10), "the conflict to be marked") {
                     try editor.state == "conflict"

@@ -8,7 +8,8 @@ extension MountTests {
     @Suite struct OpenWriterTests {
         /// The guarantee is one second. The bound is longer because of busy machines.
         private static let bound = Duration.seconds(11)
-        /// With these mount options no writer yields or is suspended, because both would also cause messages about the writes.
+        /// With these mount options no writer yields or is suspended, because a yield or a suspension would also cause messages
+        /// about the writes.
         private static let patient = "wait=120s,hold=60s,idle=60s"
 
         enum WriteMethod: Sendable { case write, append, size, sync, store }

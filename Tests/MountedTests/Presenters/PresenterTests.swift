@@ -43,7 +43,7 @@ extension MountTests {
                 )
                 #expect(figures.rounds == Self.rounds)
                 #expect(figures.failures == 0)
-                // No presenter missed its deadline: the shortest deadline is 5 s.
+                // Each save took less than the shortest deadline of a presenter, which is 5 s.
                 #expect(figures.longest < 5_000)
                 #expect(figures.seen[operation == .open ? "save" : "relinquishToWriter"] ?? 0 >= Self.rounds)
                 try mount.checkDataPath()

@@ -111,8 +111,9 @@ extension MountTests {
             }
         }
 
-        /// Counts the questions to save that come between a presenter's consent to a writer and its reacquire. A question to
-        /// save directly after the question to relinquish is not counted, because a merge asks both before it writes.
+        /// Counts the questions to save that a presenter gets after it relinquished to a writer, and before it may reacquire. A
+        /// question to save directly after the question to relinquish is not counted, because a merge asks both before it
+        /// writes.
         private static func savesUntold(_ text: String) -> Int {
             let lines = text.replacing("relinquishToWriter\nsave\n", with: "relinquishToWriter\n")
             var hasLetIn = false

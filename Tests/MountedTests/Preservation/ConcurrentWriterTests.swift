@@ -61,7 +61,7 @@ extension MountTests {
                     }
                 }
                 #expect(Set(former.values).contains("one two three"), "\(former)")
-                // The id of a former version still leads to the same contents.
+                // The id of each former version still leads to the contents that the version had.
                 for (id, text) in former { #expect(try mount.text(ofKept: id) == text) }
                 try two.must("open", "h", document, "O_WRONLY|O_TRUNC")
                 try two.must("write", "h", "new")

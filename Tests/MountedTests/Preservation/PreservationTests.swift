@@ -11,9 +11,9 @@ import Testing
 extension MountTests {
     @Suite struct PreservationTests {
         static let old = "written by the holder"
-        /// Options with which no holder yields, and each waiter waits only for a short time.
+        /// Options with which no held claim is suspended during the test, and each waiting program waits only for a short time.
         static let impatient = "wait=500ms,hold=60s,idle=60s"
-        /// Options with which holders yield soon, and waiting programs do not time out before that.
+        /// Options with which the claim of an idle holder is suspended soon, before the waits of other programs time out.
         static let yielding = "wait=20s,hold=1s,idle=200ms"
 
         struct Stage {

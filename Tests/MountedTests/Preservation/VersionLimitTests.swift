@@ -24,7 +24,7 @@ extension MountTests {
                 }
                 let texts = try mount.kept("document").map { try mount.text(ofKept: $0.id) }
                 #expect(texts == ["text 10", "text 9", "text 8", "old, held"])
-                // The contents of each save were preserved once, and not a second time before the next save.
+                // The contents of each save were preserved once, and not preserved a second time before the next save.
                 #expect(try mount.counters.kept == 11)
                 try holder.must("close", "h")
                 checkForcedSteps(try mount.status(), except: [.suspended])

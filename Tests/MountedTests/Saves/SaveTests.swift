@@ -22,8 +22,8 @@ extension MountTests {
                 try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
                     presenter.text.contains("presenting")
                 }
-                // The scheduler decides how often a watcher looks up the name in the middle of a save. With the fastest savers
-                // this hardly ever happens.
+                // The scheduler decides how often a watcher looks up the name in the middle of a save. In the middle of very
+                // fast saves, a look-up hardly ever happens.
                 let figures = try watch(saver, in: mount.path, lookups: Self.lookups) {
                     let counters = try mount.status().counters
                     return counters.waited + counters.bounced > 0
@@ -39,8 +39,8 @@ extension MountTests {
                 #expect((figures.missing + figures.stale) * 1_000_000 < figures.lookups)
                 #expect(figures.unlisted == 0, "of \(figures.listings) listings")
                 #expect(figures.failures == 0, "\(figures.lastErrors)")
-                // A reader that was idle for 250 ms between its open and its first read has yielded to the writer. Then it
-                // reads the same contents as in a plain directory.
+                // A reader that was idle for 250 ms between its open and its first read has let the writer go ahead. This
+                // reader can then find an empty file, as in a plain directory.
                 #expect(figures.empty <= status.counters.yielded)
                 let below = try FileContents.text(of: mount.below + "/" + saver.document)
                 #expect(below == saver.expected(afterRuns: figures.runs))

@@ -13,7 +13,7 @@ enum FilesystemFault: String, CaseIterable, Sendable {
     /// Data that is not in the page cache cannot be read; or written data finds no room on the disk, which is reported late.
     case unreadable, thin
 
-    /// The faults under which the tests try each call.
+    /// The faults for which the tests try each file system call.
     static let total: [FilesystemFault] = [
         .full, .withoutInodes, .overQuota, .broken, .failed, .madeReadOnly,
     ]

@@ -13,8 +13,8 @@ enum Checkout {
     }
 }
 
-/// A process that makes system calls on command, and prints their results. It runs `Tests/Workers/actor`, or another worker
-/// that answers each command by one line.
+/// A process that makes system calls on command, and prints their results. The process runs `Tests/Workers/actor`, or another
+/// worker that answers each command by one line.
 ///
 /// Scripted processes are siblings, so that the daemon treats none of them as a relative of another.
 final class ScriptedProcess: Sendable {

@@ -134,7 +134,7 @@ struct Watch {
         }
     }
 
-    /// Sends a signal to the program and watches the program: for the time `span`, or without `span` until the program has
+    /// Sends a signal to the program and watches the program: for the time `span`; if `span` is nil, until the program has
     /// ended, at most 10 s.
     func send(_ signal: Int32, for span: Duration? = nil) throws -> SignalResponse {
         let clock = ContinuousClock()

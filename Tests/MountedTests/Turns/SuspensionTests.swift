@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Claims of unmodified programs yield or are suspended, so that an open file delays other programs only for a limited
-    /// time.
+    /// If an unmodified program is idle or holds a file too long, its claim is suspended. So an open file delays other programs
+    /// only for a limited time.
     @Suite struct SuspensionTests {
         /// The margin for a busy machine. The limit `wait` is far longer than the margin, so a wait that ends within the margin
         /// did not time out.
@@ -93,7 +93,7 @@ extension MountTests {
                 Self.report("an idle O_RDWR holder", "a writer", written, Self.idle)
                 #expect(written < Self.idle + Self.margin)
                 let status = try mount.status()
-                // The claim of the program has yielded.
+                // The program's claim was suspended because the program was idle and had written nothing.
                 #expect(status.counters.yielded > 0)
                 checkForcedSteps(status)
             }
@@ -265,7 +265,7 @@ extension MountTests.SuspensionTests {
     func savesThatASuspendedWriterOverwritesArePreserved(_ descriptor: String, saves: Int) throws {
         try Self.withFile { mount, file in
             let worker = Checkout.path("Tests/Workers/placed-writes")
-            // The program that has the file open has changed nothing yet, so its claim yields after `idle`.
+            // The program that has the file open has changed nothing yet, so its claim is suspended after the time `idle`.
             let saved = try Program("python3")
                 .run(worker, file, "5", "\(saves)", descriptor, within: .seconds(60)).text
             #expect(saved.split(separator: "\n").count == 5 * saves)

@@ -7,7 +7,8 @@ import Testing
 /// open file, and readers at the end of the data.
 extension MountTests {
     @Suite struct UpdateTests {
-        /// Options with which a holder yields only to readers, and never because of `hold`.
+        /// Options with which only readers may go ahead of a holder during the test, because the times `hold` and `idle` are
+        /// long.
         static let patient = "wait=120s,hold=60s,idle=60s"
 
         @Test(

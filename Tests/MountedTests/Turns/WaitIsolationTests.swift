@@ -8,7 +8,7 @@ extension MountTests {
     /// directory's lock during most requests, so a request must not wait while this lock is held.
     @Suite struct WaitIsolationTests {
         /// The forms in which a request names its file: by its path, in the current directory, below a descriptor, or in the
-        /// mount's root. Each form takes half a minute, so each data mode tests only two forms.
+        /// mount's root. A test of one form takes half a minute, so each data mode tests only two forms.
         static var forms: [String] {
             (try? Lab.dataPath) == .passthrough ? ["path", "descriptor"] : ["name", "root"]
         }
