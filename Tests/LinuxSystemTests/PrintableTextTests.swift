@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(
-        "Each message is printed as one line, whatever it contains; text to be printed exactly stays unchanged"
+        "Each message is printed as one line, whatever the message contains; text to be printed exactly stays unchanged"
     )
     func eachMessageIsPrintedAsOneLine() throws {
         let pipe = try Pipe()

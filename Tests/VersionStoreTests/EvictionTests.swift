@@ -81,7 +81,9 @@ struct FutileEvictionTests {
         #expect(try small.sandbox.kept().count == 2)
     }
 
-    @Test("a version that shares its file with another is evicted only if that frees enough room")
+    @Test(
+        "a version that shares its file with another version is evicted only if the eviction frees enough room"
+    )
     func aVersionStaysIfItsEvictionFreesTooLittleRoom() throws {
         let store = try small.open(4)
         let plain = try small.keep(0, in: store)

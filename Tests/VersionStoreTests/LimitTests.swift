@@ -139,7 +139,7 @@ struct LimitTests {
     }
 
     @Test(
-        "versions above the age limit are dropped by a prune and when the store opens, unless their file has a writer"
+        "versions above the age limit are dropped by a prune or at an opening, unless a program still writes to their file"
     )
     func oldVersionsAreDroppedIfNoProgramStillWritesToTheirFile() throws {
         let first: VersionID

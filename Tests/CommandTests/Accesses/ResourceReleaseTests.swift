@@ -50,7 +50,7 @@ struct ResourceReleaseTests {
     }
 
     @Test(
-        "after a guest cancels its waiting accesses, they no longer count against its limit of waiting accesses"
+        "after a guest cancels waiting accesses, these accesses no longer count against the guest's limit"
     )
     func cancelledAccessesNoLongerCountAgainstAGuestsLimit() throws {
         let isRoot = geteuid() == 0

@@ -57,7 +57,7 @@ struct MountTableTests {
     }
 
     @Test("of two mounts at one mountpoint, the later is the visible mount")
-    func theLaterOfTwoMountsIsVisible() {
+    func theLaterOfTwoMountsAtOneMountpointIsVisible() {
         #expect(table.top(at: Self.docs)?.id == 41)
         #expect(table.top(at: Array("/srv".utf8)) == nil)
     }

@@ -56,7 +56,7 @@ final class FairWorkQueueTests: Sendable {
     }
 
     @Test("after the end of the queue, jobs without a result still run, and jobs with a result fail")
-    func afterTheEndJobsWithoutAResultRunAndOthersFail() throws {
+    func afterTheQueuesEndJobsWithoutAResultRunAndJobsWithAResultFail() throws {
         let lane = workQueue.lane(of: 1, isGuest: false)
         #expect(try workQueue.run(in: lane, on: loop) { 7 }.wait() == 7)
         try workQueue.end()

@@ -33,8 +33,8 @@ struct LinkedVersionTests {
         #expect(try file(nil).hasChanged(to: Stamp?.none))
     }
 
-    @Test("a link is dropped only if none of its writers can have written to the file")
-    func aLinkWithoutWritesIsDropped() throws {
+    @Test("a version that is a link is dropped only if no writer can have written to its file later")
+    func aLinkedVersionWithoutLaterWritesIsDropped() throws {
         for stamps in [[stamp, stamp], [nil, stamp], [stamp, nil]] {
             let kept = try file(stamps[0], writers: 2)
             _ = kept.closeWriter(hasWritten: kept.hasChanged(to: stamps[1]))
@@ -50,12 +50,13 @@ struct LinkedVersionTests {
     @Test(
         "a file's stamp is used only if the last change is older than the granularity of the clock",
         arguments: [(0, false), (9, false), (10, true), (11, true)])
-    func aStampIsUsedOnlyAboveTheClocksGranularity(age: Int64, isKnown: Bool) {
+    func aStampIsUsedOnlyIfTheLastChangeIsOlderThanTheClocksGranularity(age: Int64, isKnown: Bool) {
         #expect((ContentPreserver.settledStamp(stamp, age: age, granularity: 10) != nil) == isKnown)
     }
 
     @Test(
-        "for a suspended writer, its first version, its last three and the last three of other programs stay")
+        "for a suspended writer, its first and last three versions stay, and the last three versions of other programs"
+    )
     func aSuspendedWritersFirstAndLastVersionsStay() throws {
         var versions = SuspendedWriterVersions()
         let (one, other) = (HandleID(1), HandleID(2))
@@ -85,7 +86,7 @@ struct LinkedVersionTests {
         #expect(versions.last(for: [one, other]) == nil)
     }
 
-    @Test("contents that are preserved again replace the former version in the list (D213)")
+    @Test("contents that are preserved a second time replace the former version in the list (D213)")
     func equalContentsReplaceTheFormerVersion() throws {
         var versions = SuspendedWriterVersions()
         let writer = HandleID(1)

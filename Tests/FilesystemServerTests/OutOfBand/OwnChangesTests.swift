@@ -105,7 +105,7 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).explain(Self.look(size: 3, written: 3), at: Self.at(30)))
     }
 
-    @Test("The result of a change is recorded, even if other changes were recorded since it began")
+    @Test("The result of a change is recorded, even if other changes were recorded since this change began")
     func theResultOfAChangeIsRecordedAfterOtherChanges() {
         let change = own.note(file, .contents, at: Self.at(900))
         own.note(name, at: Self.at(1100))

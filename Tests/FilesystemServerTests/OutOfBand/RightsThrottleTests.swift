@@ -19,8 +19,8 @@ struct RightsThrottleTests {
         }
     }
 
-    @Test("Five seconds after the kernel last lost events, the reader checks single events again")
-    func singleEventsAreReadAgainAfterFiveSeconds() {
+    @Test("From five seconds after the kernel last lost events, the reader checks each event separately")
+    func singleEventsAreCheckedFiveSecondsAfterALossOfEvents() {
         var pace = RightsThrottle()
         _ = pace.step(hasOverflowed: true, at: at(1))
         #expect(pace.resumeAt == at(6))

@@ -22,9 +22,9 @@ import Testing
     /// There are two ways to save. If the document is renamed aside, the old file still has a name. If a new file is renamed
     /// over the document, the old file has no name.
     @Test(
-        "If a save replaced or renamed the file during the open's wait, the open looks up the name again",
+        "If a save replaced or renamed the file during the open's wait, the open looks up the name a second time",
         arguments: [true, false])
-    func aWaitingOpenLooksUpAReplacedFileAgain(isChange: Bool) {
+    func aWaitingOpenLooksUpTheNameOfAReplacedFileASecondTime(isChange: Bool) {
         for basis in [Grant.Basis.waited, .proceeded] {
             for (hasName, isSame) in [(true, false), (false, false), (false, true)] {
                 #expect(
@@ -47,9 +47,9 @@ import Testing
 
     /// The open had found the old file, but its claim is for the new document. So programs may still write to the old file.
     @Test(
-        "If the file was replaced before the open's claim, the open looks up the name again",
+        "If the file was replaced before the open's claim, the open looks up the name a second time",
         arguments: [true, false])
-    func aFileReplacedBeforeTheClaimIsLookedUpAgain(isChange: Bool) {
+    func theNameOfAFileReplacedBeforeTheClaimIsLookedUpASecondTime(isChange: Bool) {
         #expect(
             Self.admittance(.free, hasName: false, isSame: false, isChange: isChange) == .lookUpAgain)
     }

@@ -156,7 +156,7 @@ struct RetryTableTests {
     }
 
     @Test(
-        "If a retry finds no file, the next look-up of the name is part of the retry, and the one after it is not"
+        "If a retry finds no file, the next look-up of the name is part of the retry, and later look-ups are not"
     )
     func theFirstLookupAfterARetryThatFindsNoFileIsPartOfTheRetry() {
         let serial = beginRetry()

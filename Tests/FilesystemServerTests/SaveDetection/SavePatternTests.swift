@@ -40,7 +40,7 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("sed -i.bak, which renames its temporary file into place, makes one save")
+    @Test("sed -i.bak, which renames its temporary file to the document's name, makes one save")
     func sedInPlaceWithABackupIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.create("sedq3Fa91", vim)

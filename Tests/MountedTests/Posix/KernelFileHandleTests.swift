@@ -124,7 +124,7 @@ extension MountTests {
         @Test(
             "A kernel file handle does not reach a file that was moved out of the source or into the store",
             arguments: ["..", ".truce"])
-        func aKernelFileHandleReachesNoFileOutsideOrInTheStore(place: String) throws {
+        func aKernelFileHandleReachesNoFileOutsideTheSourceOrInTheStore(place: String) throws {
             try Self.withTree { mount in
                 let handles = try ["a/b/file", "a/b"].map { try Self.handle(mount, $0) }
                 try mount.unmount()

@@ -86,7 +86,7 @@ extension MountTests {
         @Test(
             "At the store's limit a truncating open gets EBUSY, a removal goes ahead, and the log names the reason"
         )
-        func atTheLimitTruncationFailsAndRemovalProceeds() throws {
+        func atTheStoresLimitTruncationFailsAndRemovalProceeds() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             guard geteuid() == 0 else {
                 return print("only root can make a file system: shown by the run as root")

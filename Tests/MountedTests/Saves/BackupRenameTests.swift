@@ -183,7 +183,7 @@ extension MountTests {
             }
         }
 
-        @Test("Another program's writes to a renamed file are reported when it closes the file")
+        @Test("Another program's writes to a renamed file are reported when this program closes the file")
         func writesOfOthersToAMovedFileAreReported() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (document, moved) = (mount.path + "/notes.md", mount.path + "/letter.md")
