@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 Writes and reads documents that show whether a reader has got a whole document or a torn
-// one. A document contains its writer, its generation and its checksum both at its begin and at its end. Two documents of
-// different writers or generations also differ in the bytes between. A document is longer than the 128 KiB that the kernel
-// reads at once, and is written by several calls.
+// SPDX-License-Identifier: Apache-2.0
+// Writes and reads documents that show whether a reader has got a whole document or a torn one. A document contains its
+// writer, its generation and its checksum both at its begin and at its end. Two documents of different writers or
+// generations also differ in the bytes between. A document is longer than the 128 KiB that the kernel reads at once, and is
+// written by several calls.
 #define _GNU_SOURCE
 #include "board.h"
 

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A presenter that records each request and answers it immediately.
+// SPDX-License-Identifier: Apache-2.0
+// A presenter that records each request and answers it immediately.
 #ifndef ANSWERING_H
 #define ANSWERING_H
 
