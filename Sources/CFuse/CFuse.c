@@ -32,8 +32,8 @@ void cfuse_backing_close(int device, int32_t backing) {
 
 const bool cfuse_passes_through = true;
 
-// libfuse logs a message when the kernel refuses a backing file. The refusal is no error, because the daemon then moves the
-// data of the file. There may be a million such files, so the message is dropped.
+// libfuse logs a message when the kernel refuses a backing file. The refusal is no error, because the daemon then reads and
+// writes the file's data itself. There may be a million such files, so the message is dropped.
 static void say(enum fuse_log_level level, const char *format, va_list arguments) {
     (void)level;
     if (strncmp(format, "fuse: passthrough_open", 22) != 0) vfprintf(stderr, format, arguments);

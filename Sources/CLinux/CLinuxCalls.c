@@ -28,8 +28,8 @@ static long call_of_thread(int32_t thread, unsigned long arguments[4]) {
     int file = open(text, O_RDONLY | O_CLOEXEC);
     if (file < 0) return UNKNOWN_CALL;
     long number = CALL_NOT_SEEN_YET;
-    // A thread that has just sent a request may still be running. Then the file shows no system call yet, so the file is read
-    // several times.
+    // A thread that has just sent a request may still be running. Then `syscall` in /proc shows no system call of the thread
+    // yet, so that file is read several times.
     for (int look = 0; look < 64 && number < 0; look++) {
         ssize_t size = pread(file, text, sizeof text - 1, 0);
         if (size <= 0) {

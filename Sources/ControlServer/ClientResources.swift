@@ -104,7 +104,7 @@ final class ClientResources: Sendable {
     }
 
     /// Whether ``begin(_:_:watching:tell:)`` will not block. The access must have a single item that is found without waiting,
-    /// and the client's party must have been read already.
+    /// and the party of the client must already have been found in `/proc`.
     func canBeginWithoutBlocking(_ accessRequest: AccessRequest) -> Bool {
         guard accessRequest.intents.count == 1, accessRequest.onBehalfOf == nil, services.guest(peer) == nil
         else {
@@ -144,8 +144,8 @@ final class ClientResources: Sendable {
         }
         party.purpose = accessRequest.purpose
         let plan = try AccessPlan(accessRequest.intents, for: services.guest(peer), in: services)
-        // If a client prepares a directory, the presenters of all files in it are sent questions. A guest possibly has no right
-        // to see some of these files.
+        // A guest must not prepare a directory: the presenters of all files in the directory would be sent questions. The guest
+        // possibly has no right to see some of these files.
         if accessRequest.nature == .batch, services.guest(peer) != nil,
             let directory = plan.documents.first(where: { services.engine.isDirectory($0.item) })
         {

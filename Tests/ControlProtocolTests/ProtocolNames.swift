@@ -5,7 +5,7 @@ import Foundation
 
 /// The names and numbers of the protocol in the code. The schema and the prose must have the same names and numbers.
 enum ProtocolNames {
-    /// The sets of names to which no further name belongs.
+    /// The complete sets of names: the schema and the prose may have no further name in such a set.
     static let names: [String: [String]] = [
         "requests": ControlProtocol.ClientRequest.Method.allCases.map(\.rawValue),
         "notifications": ClientNotification.Method.allCases.map(\.rawValue),

@@ -141,7 +141,7 @@ import func TestSupport.eventually
             let vi = StandInClaimant("vi", Int32(200 + item))
             let writing = Self.claim(stage, Self.write, item, by: UserProgram(vi, of: Self.owner), vi)
             #expect(!vi.isGranted)
-            // Without the shorter time, the presenter could delay the writer for half a minute before it must answer.
+            // With the usual time to answer, the presenter could delay the writer for half a minute.
             try eventually(
                 within: .seconds(10), "the writer of \(item)"
             ) { vi.isGranted }

@@ -69,8 +69,8 @@ import func TestSupport.eventually
         var bounds = Bounds()
         (bounds.hold, bounds.wait) = (.milliseconds(20), .milliseconds(50))
         let stage = try EngineHarness(bounds)
-        // Each pair is two claims on one item: the first is held, and the second waits. The first handle is suspended, and the
-        // second aware claim is refused.
+        // Each pair is two claims on one item: the first is held, and the second waits. Of the two handles, the held claim is
+        // suspended. Of the two aware claims, the waiting claim is refused.
         let natures: [(ClaimRequest.Nature, UInt64)] = [(.handle, 1), (.handle, 1), (.aware, 2), (.aware, 2)]
         let claims = natures.enumerated().map { index, made in
             claim(made.0, made.1, by: Curious(stage.engine, Int32(index + 1)), in: stage)

@@ -24,8 +24,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P3: removes a session's questions that are not needed any more: the presenter was not asked yet, and no claim waits for
-    /// the answer.
+    /// P3: removes an access session's questions that are not needed any more: the presenter was not asked yet, and no claim
+    /// waits for the answer.
     mutating func forgetWants(of id: AccessSessionID) {
         let isWanted = claims.filter { !$0.isHeld }.flatMap(\.pendingQuestions).filter {
             $0.accessSession == id
@@ -42,7 +42,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether the session has a question that is neither asked nor answered yet, and for which no claim waits.
+    /// Whether the access session has a question that is neither asked nor answered yet, and for which no claim waits.
     func isOwing(_ accessSession: NaiveAccessSession) -> Bool {
         accessSession.owed.contains { pendingQuestion in
             !accessSession.asked.contains(pendingQuestion.ask)
@@ -54,15 +54,15 @@ extension NaiveArbiter {
     }
 
     mutating func trail(_ id: AccessSessionID) {
-        // N10: a session with a notice of a new, moved or deleted name ends some time after its last claim, because a save
-        // takes several steps.
+        // N10: a save takes several steps. So an access session with a notice of a new, moved or deleted name ends some time
+        // after its last claim.
         change(id) { [now, bounds] accessSession in
             accessSession.end =
                 now + (accessSession.hasSteps ? max(bounds.steps, bounds.trailing) : bounds.trailing)
         }
     }
 
-    /// Ends a session without claims, once the questions that no claim waits for are answered.
+    /// Ends an access session without claims, once the questions that no claim waits for are answered.
     mutating func leaveIfEmpty(_ id: AccessSessionID) {
         guard let accessSession = accessSessions.first(where: { $0.id == id }) else { return }
         if !questions.contains(where: { $0.accessSession == id }) {
@@ -71,7 +71,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: before a message to the presenter, ends the sessions of other programs that have no claim left.
+    /// N5: before a message to the presenter, ends the access sessions of other programs that have no claim left.
     mutating func endOthers(
         of presenter: PresenterID, besides party: Party,
         where isConcerned: (NaiveAccessSession) -> Bool = { _ in true }
@@ -84,7 +84,7 @@ extension NaiveArbiter {
         for accessSession in others { end(accessSession.id) }
     }
 
-    /// N3: ends a session, and sends the presenter its notices and then the reacquire.
+    /// N3: ends an access session, and sends the presenter its notices and then the reacquire.
     mutating func end(_ id: AccessSessionID) {
         guard let accessSession = accessSessions.first(where: { $0.id == id }) else { return }
         drop(id)
@@ -95,7 +95,8 @@ extension NaiveArbiter {
         effects += notices(at: accessSession, presenter).map { .tell($0) }
     }
 
-    /// N3: before the reacquire, sends the notices of the same program's sessions that did not ask the presenter to relinquish.
+    /// N3: before the reacquire, sends the notices of the same program's access sessions that did not ask the presenter to
+    /// relinquish.
     private mutating func tellOthers(besides accessSession: NaiveAccessSession, _ presenter: NaivePresenter) {
         for other in accessSessions
         where other.presenter == accessSession.presenter && !other.hasAskedToRelinquish {
@@ -112,8 +113,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: sends the notices of a session without ending the session. Notices of deletions are not sent, because the item may
-    /// exist again later.
+    /// N5: sends the notices of an access session without ending the session. Notices of deletions are not sent, because the
+    /// item may exist again later.
     mutating func tellNow(_ id: AccessSessionID) {
         guard let accessSession = accessSessions.first(where: { $0.id == id }), accessSession.gone == nil,
             let presenter = presenters.first(where: { $0.id == accessSession.presenter })
@@ -129,7 +130,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Removes a session without sending its notices.
+    /// Removes an access session without sending its notices.
     mutating func drop(_ id: AccessSessionID) {
         accessSessions.removeAll { $0.id == id }
         for index in claims.indices {
@@ -149,8 +150,8 @@ extension NaiveArbiter {
         if let cause = accessSession.moved, !isGone, presenter.implements(.didMove) {
             notices.append(Notice(.didMove, to: accessSession.presenter, in: accessSession.id, cause))
         }
-        // N9: a deletion is not reported if the session asked the presenter to agree, and the presenter neither refused nor
-        // forfeited.
+        // N9: a deletion is not reported if the access session asked the presenter to agree, and the presenter neither refused
+        // nor forfeited.
         let isAccommodated =
             !accessSession.isRefused && !accessSession.isForfeited
             && accessSession.asked.contains { $0.request == .accommodateDeletion }

@@ -72,8 +72,8 @@ extension NaiveArbiter {
 
     /// Y6: the moment at which the holder's contention begins.
     ///
-    /// If a claim that arrived before the holder waits for it, this is the earliest start of a contention of the holder's
-    /// program.
+    /// If a claim that arrived before the holder waits for this holder, this is the earliest start of a contention of the
+    /// holder's program.
     private func beginning(of holder: Int) -> Instant {
         guard claims.indices.contains(where: { $0 < holder && !claims[$0].isHeld && keepsOut(holder, $0) })
         else { return now }
@@ -86,8 +86,8 @@ extension NaiveArbiter {
         return others.compactMap { claims[$0].contendedSince }.min() ?? now
     }
 
-    /// The resources that a claim occupies. S4: its read lock on the contents of a directory counts only if another claim needs
-    /// to write them.
+    /// The resources that a claim occupies. S4: the claim's read lock on the contents of a directory counts only if another
+    /// claim needs to write them.
     private func lockedResources(by index: Int) -> Set<NaiveResource> {
         Set(
             claims[index].requiredLocks.filter { lock in

@@ -147,7 +147,7 @@ extension NaiveArbiter {
         return all.sorted()
     }
 
-    /// Whether the session waits for an answer.
+    /// Whether the access session waits for an answer.
     func isOpen(_ accessSession: NaiveAccessSession) -> Bool {
         questions.contains { $0.accessSession == accessSession.id || accessSession.awaited.contains($0.id) }
     }

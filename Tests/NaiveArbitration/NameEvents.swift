@@ -9,7 +9,7 @@ enum NaiveNameEvent: Sendable {
     case moved(NaiveMove)
 }
 
-/// A move as a presenter of a directory sees it: a directory above the old or the new place (N7).
+/// A move as it appears to a presenter of a directory above the old or the new place (N7).
 struct NaiveMove: Sendable {
     let item: ItemID
     let move: Move
@@ -33,12 +33,12 @@ struct NaiveName: Equatable, Sendable {
     }
 }
 
-/// The result of all events of a session at one name (N8).
+/// The result of all events of an access session at one name (N8).
 struct NaiveNameState: Sendable {
-    /// The item that has the name now, and what happened to this item in the session.
+    /// The item that has the name now, and what happened to this item in the access session.
     struct Holder: Sendable {
         let item: ItemID
-        /// The name that the item had before the session, if that name is known.
+        /// The name that the item had before the access session, if that name is known.
         var origin: NaiveName?
         var changed: Cause?
     }
@@ -94,7 +94,7 @@ struct NaiveNameState: Sendable {
     }
 }
 
-/// The results of a session's events, for all names that the session knows.
+/// The results of an access session's events, for all names that the session knows.
 struct NaiveNameStates: Sendable {
     var all: [NaiveNameState] = []
 
@@ -198,7 +198,7 @@ struct NaiveNameStates: Sendable {
         return pairs
     }
 
-    /// N5: the names that an item had before the session and that no item has now.
+    /// N5: the names that an item had before the access session and that no item has now.
     var gone: [NaiveName] {
         let formers = formers
         return all.indices.filter { index in
@@ -220,8 +220,8 @@ struct NaiveNotice: Sendable {
 }
 
 extension NaiveNameStates {
-    /// N8: the notices for all names. Each notice follows from the item with the name before the session and the item with the
-    /// name now.
+    /// N8: the notices for all names. Each notice follows from the item with the name before the access session and the item
+    /// with the name now.
     var notices: [NaiveNotice] {
         let formers = formers
         var (directories, others): ([NaiveNotice], [NaiveNotice]) = ([], [])
@@ -292,13 +292,13 @@ extension NaiveAccessSession {
         }
     }
 
-    /// Removes all names except the given names from the session.
+    /// Removes all names except the given names from the access session.
     mutating func keep(_ kept: [NaiveNameState]) {
         (known, nameEvents) = (kept, [])
         if let name = movedTo, !kept.contains(where: { $0.name == name }) { movedTo = nil }
     }
 
-    /// Removes from the session the names of which the presenter was told, except the names in `heldBack`.
+    /// Removes from the access session the names of which the presenter was told, except the names in `heldBack`.
     ///
     /// The new name of the last move stays, because this move may be the first half of an exchange.
     mutating func discardReported(but heldBack: [NaiveName] = []) {
@@ -316,8 +316,8 @@ extension NaiveAccessSession {
         outcomes.all.contains { names.contains($0.name) && !$0.isTold }
     }
 
-    /// N10: whether the session has a notice that can be a step of a save: a new, deleted or moved name, or a move or deletion
-    /// of the item.
+    /// N10: whether the access session has a notice that can be a step of a save: a new, deleted or moved name, or a move or
+    /// deletion of the item.
     var hasSteps: Bool {
         moved != nil || gone != nil || outcomes.all.contains { $0.arrived != nil || $0.left != nil }
     }

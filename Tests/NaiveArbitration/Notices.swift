@@ -54,8 +54,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// N12: records a change by a program that has not finished writing. Presenters get the notice now, and not at the end of a
-    /// session.
+    /// N12: records a change by a program that has not finished writing. Presenters get the notice now, and not at the end of
+    /// an access session.
     mutating func noteWriting(
         _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64
     ) {
@@ -147,7 +147,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N12: sends a session's notices about the written names before the session ends.
+    /// N12: sends an access session's notices about the written names before the session ends.
     private mutating func reportWritten(
         _ names: [NaiveName], _ id: AccessSessionID, _ presenter: NaivePresenter
     ) {
@@ -158,7 +158,8 @@ extension NaiveArbiter {
             presenter)
     }
 
-    /// N3: sends some notices of a session before it ends. The notices of the presented item's own move and change come first.
+    /// N3: sends some notices of an access session before the session ends. The notices of the presented item's own move and
+    /// change come first.
     private mutating func tell(
         _ told: [NaiveNotice], inMidstOf accessSession: NaiveAccessSession, _ presenter: NaivePresenter
     ) {
@@ -302,7 +303,7 @@ extension NaiveArbiter {
             }
         }
         tellAtOnce(id, presenter, itemEvent)
-        // N12: if the program goes on writing, its change is reported at once, and not at the end of the session.
+        // N12: if the program goes on writing, its change is reported at once, and not at the end of the access session.
         if isOngoing { reportWritten(names, id, presenter) }
         if members(of: id).isEmpty, accessSessions.contains(where: { $0.id == id && !isOwing($0) }) {
             trail(id)
@@ -323,8 +324,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: after a presenter's own change of a name, its sessions forget what happened to the name before. Only changes of
-    /// contents by other programs are not forgotten.
+    /// N5: after a presenter's own change of a name, the presenter's access sessions forget the earlier events of this name.
+    /// Only changes of contents by other programs are not forgotten.
     private mutating func know(_ itemEvent: NaiveItemEvent, _ presenter: NaivePresenter) {
         guard case .below(let nameEvent) = itemEvent else { return }
         switch nameEvent {
@@ -355,8 +356,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: makes the presenter's other sessions send their notices of these names before this event. If a directory moved, the
-    /// sessions drop their notices of its two names.
+    /// N5: makes the presenter's other access sessions send their notices of these names before this event. If a directory
+    /// moved, the sessions drop their notices of the directory's two names.
     private mutating func tellFirst(
         _ names: [NaiveName], besides own: AccessSessionID?, to presenter: NaivePresenter, isForgotten: Bool
     ) {
@@ -390,14 +391,14 @@ extension NaiveArbiter {
         return accessSession(of: presenter, cause, true, isOfSocket: false)
     }
 
-    /// N7, N8: makes a session send all its notices at once, after a directory was moved or when the session has too many
-    /// names.
+    /// N7, N8: makes an access session send all its notices at once, after a directory was moved or when the session has too
+    /// many names.
     private mutating func tellAtOnce(
         _ id: AccessSessionID, _ presenter: NaivePresenter, _ itemEvent: NaiveItemEvent
     ) {
         var isDirectoryMoved = false
         if case .below(.moved(let move)) = itemEvent { isDirectoryMoved = move.isOfDirectory }
-        // N8: the more presenters there are, the fewer unsent names each session may have.
+        // N8: the more presenters there are, the fewer unsent names each access session may have.
         let most = max(4, min(256, 32_768 / max(1, presenters.count)))
         guard let accessSession = accessSessions.first(where: { $0.id == id }),
             isDirectoryMoved

@@ -80,15 +80,15 @@ extension NaiveArbiter {
         if let found = openAccessSession(of: presenter, cause.party, isWriting, isOfSocket) {
             return found.id
         }
-        // N3: before a new session begins, the program's sessions that have no claim left end. New accesses did not join them,
-        // because they had lasted for the time `hold`.
+        // N3: before a new access session begins, the program's sessions that have no claim left end. New accesses did not join
+        // them, because they had lasted for the time `hold`.
         let former = accessSessions.filter { accessSession in
             accessSession.presenter == presenter && accessSession.isWriting == isWriting
                 && accessSession.end != nil
                 && accessSession.program.isExempt(from: cause.party)
         }
         for accessSession in former { end(accessSession.id) }
-        // P2: a read that needs no question begins no session, because the presenter would get no message in it.
+        // P2: a read that needs no question begins no access session, because the presenter would get no message in it.
         if isSilent { return nil }
         let accessSession = NaiveAccessSession(
             id: newTurn(), presenter: presenter, program: cause.party, isWriting: isWriting, began: now,
@@ -107,12 +107,13 @@ extension NaiveArbiter {
         let all = accessSessions.filter { $0.presenter == presenter && $0.program.isExempt(from: party) }
         let own = all.filter { !hasLasted($0) }
         let alike = own.filter { $0.isWriting == isWriting }
-        // B3: if the program has several sessions, the access joins the session of its own purpose.
+        // B3: if the program has several access sessions, the access joins the session of its own purpose.
         let isOfPurpose = { (accessSession: NaiveAccessSession) in
             party.purpose != nil && accessSession.program.purpose == party.purpose
         }
         if let accessSession = alike.last(where: isOfPurpose) ?? alike.last { return accessSession }
-        // P22, B3: if the program has no session of reads, an aware read joins the session of writes with the same purpose.
+        // P22, B3: if the program has no access session of reads, an aware read joins the session of writes with the same
+        // purpose.
         guard !isWriting, isOfSocket, all.allSatisfy(\.isWriting) else { return nil }
         return own.first { $0.isWriting && party.purpose != nil && $0.program.purpose == party.purpose }
     }
@@ -142,7 +143,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// Returns the next question of a session. Questions to relinquish come first, and then the question that was needed first.
+    /// Returns the next question of an access session. Questions to relinquish come first, and then the question that was
+    /// needed first.
     private func nextWant(of id: AccessSessionID) -> NaivePendingQuestion? {
         guard let accessSession = accessSessions.first(where: { $0.id == id }), !accessSession.isForfeited
         else { return nil }
@@ -165,8 +167,8 @@ extension NaiveArbiter {
             ?? pendingQuestions.first
     }
 
-    /// P22: whether the question to relinquish to a reader is omitted, because the presenter was already asked in this session
-    /// to relinquish to a writer.
+    /// P22: whether the question to relinquish to a reader is omitted, because the presenter was already asked in this access
+    /// session to relinquish to a writer.
     func isCovered(_ ask: NaiveQuestionKind, in accessSession: NaiveAccessSession) -> Bool {
         ask.request == .relinquishToReader
             && accessSession.asked.contains { $0.request == .relinquishToWriter }
@@ -174,7 +176,7 @@ extension NaiveArbiter {
 
     /// Asks a question, unless rule P9, P23, P24 or P25 omits it.
     ///
-    /// - Returns: whether the question was asked, so that the session must wait for the answer.
+    /// - Returns: whether the question was asked, so that the access session must wait for the answer.
     private mutating func ask(_ pendingQuestion: NaivePendingQuestion) -> Bool {
         guard let accessSession = accessSessions.first(where: { $0.id == pendingQuestion.accessSession })
         else { return true }
@@ -248,8 +250,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// Removes a pending question from its session and from all claims. A claim that needs the question later adds it to its
-    /// session.
+    /// Removes a pending question from its access session and from all claims. A claim that needs the question later adds it to
+    /// its session.
     private mutating func forget(_ pendingQuestion: NaivePendingQuestion) {
         for index in claims.indices {
             claims[index].pendingQuestions.removeAll {
@@ -312,12 +314,12 @@ extension NaiveArbiter {
         leaveIfEmpty(question.accessSession)
     }
 
-    /// P9: the session in which a question was asked, and the sessions that wait for the answer to the same question.
+    /// P9: the access session in which a question was asked, and the sessions that wait for the answer to the same question.
     private func accessSessions(waitingFor question: Question) -> [NaiveAccessSession] {
         accessSessions.filter { $0.id == question.accessSession || $0.awaited.contains(question.id) }
     }
 
-    /// P13: refuses the waiting aware claims of a session, because a presenter answered with an error.
+    /// P13: refuses the waiting aware claims of an access session, because a presenter answered with an error.
     private mutating func failTurn(_ accessSession: NaiveAccessSession) {
         change(accessSession.id) { $0.isRefused = true }
         let failing = members(of: accessSession.id).filter { !claims[$0].isHeld && claims[$0].isOfSocket }
@@ -326,8 +328,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P7: forfeits a question that was not answered in time. From now on, the sessions that wait for the answer ask nothing,
-    /// and neither do the processes that caused the question.
+    /// P7: forfeits a question that was not answered in time. From now on, the access sessions that wait for the answer ask
+    /// nothing, and neither do the processes that caused the question.
     mutating func forfeit(_ question: Question) {
         let concerned = accessSessions(waitingFor: question)
         questions.removeAll { $0.id == question.id }

@@ -152,20 +152,20 @@ package struct NaiveAccessSession: Sendable {
     var program: Party
     let isWriting: Bool
     let began: Instant
-    /// The cause of the last access or change in the session.
+    /// The cause of the last access or change in the access session.
     var cause: Cause
     var asked: [NaiveQuestionKind] = []
     /// P3: for each question, the cause of the access that needed it first.
     var causes: [NaiveQuestionKind: Cause] = [:]
-    /// The session's questions, in the order in which a claim needed each for the first time.
+    /// The access session's questions, in the order in which a claim needed each for the first time.
     var order: [NaiveQuestionKind] = []
-    /// P9: the questions to save that another session asked, and for which this session waits.
+    /// P9: the questions to save that another access session asked, and for which this session waits.
     var awaited: [QuestionID] = []
     /// P2: questions about deletions that have already happened (`lost`). No claim waits for the answers.
     var owed: [NaivePendingQuestion] = []
     var isForfeited = false
     var isRefused = false
-    /// P23: whether a write was granted in the session.
+    /// P23: whether a write was granted in the access session.
     var wasWritten = false
     var end: Instant?
     /// N11: the moved items with their former places.
@@ -175,7 +175,7 @@ package struct NaiveAccessSession: Sendable {
     var gone: Cause?
     /// The events at names below the item.
     ///
-    /// `known` holds the names that the session already knew. `movedTo` is the target of the last move.
+    /// `known` holds the names that the access session already knew. `movedTo` is the target of the last move.
     var nameEvents: [NaiveNameEvent] = []
     var known: [NaiveNameState] = []
     var movedTo: NaiveName?
@@ -183,7 +183,7 @@ package struct NaiveAccessSession: Sendable {
     var moved: Cause? { moves.last?.cause }
     var hasAskedToRelinquish: Bool { asked.contains { $0.request.isRelinquishment } }
     var hasItemEvents: Bool { moved != nil || changed != nil || gone != nil }
-    /// Whether the session has a notice to send. The presenter gets the notice only if it implements it.
+    /// Whether the access session has a notice to send. The presenter gets a notice only if it implements this kind of notice.
     var hasUnreported: Bool {
         hasAskedToRelinquish || hasItemEvents || outcomes.all.contains { !$0.isTold }
     }

@@ -4,7 +4,7 @@ package import Coordination
 /// Carries out the actions that are due at the end of a time limit.
 extension NaiveArbiter {
     /// An action that is due at a moment. T4: earlier actions come first; of several actions at one moment, questions come
-    /// first, then sessions, then claims.
+    /// first, then access sessions, then claims.
     private struct NaiveDueAction: Comparable {
         enum Subject { case question(Question), accessSession(AccessSessionID), claim(ClaimID), search }
         let moment: Instant
@@ -27,7 +27,7 @@ extension NaiveArbiter {
         .min()?.moment
     }
 
-    /// Whether a session has notices to send. A session without notices needs no wake-up for its end.
+    /// Whether an access session has notices to send. A session without notices needs no wake-up for its end.
     func isWorthTelling(_ accessSession: NaiveAccessSession) -> Bool {
         guard let presenter = presenters.first(where: { $0.id == accessSession.presenter }) else {
             return false

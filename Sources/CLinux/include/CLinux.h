@@ -42,8 +42,9 @@ struct clinux_filesystem {
 int clinux_statx(int directory, const char *name, bool at_hand, struct clinux_status *out);
 // Returns 1 if the file system records times of birth, 0 if it does not, or -1 and errno if this cannot be determined.
 int clinux_records_birth(int descriptor);
-// Whether no process has the file open for writing. The function takes a read lease on the file, which the kernel grants only
-// in this case, and returns the lease. The result is false if the kernel grants no leases on this file.
+// Whether no process has the file open for writing. The function takes a read lease on the file and releases it immediately.
+// The kernel grants this lease only if no process has the file open for writing. The result is false if the kernel grants no
+// leases on this file.
 bool clinux_has_no_writer(int descriptor);
 // Whether a process has the file open for writing. Returns false if this cannot be determined.
 bool clinux_has_writer(int descriptor);

@@ -30,7 +30,7 @@ int clinux_epoll_wait(int epoll, uint64_t *number);   // returns 1 and a descrip
 // Calls pipe2(2) with O_CLOEXEC, which needs _GNU_SOURCE.
 int clinux_pipe(int32_t ends[2]);
 
-// POSIX_SPAWN_SETSID needs _GNU_SOURCE.
+// The value of POSIX_SPAWN_SETSID, which needs _GNU_SOURCE.
 extern const int16_t CLINUX_POSIX_SPAWN_SETSID;
 
 // Calls openlog(3); syslog(3) takes variable arguments, which Swift cannot pass. The name must exist as long as the process,

@@ -38,8 +38,8 @@ final class IncomingQuestion: Sendable {
 
     /// Delivers the question to the presenter. This runs on the presenter's queue.
     ///
-    /// If the library has already answered for the presenter, a question to relinquish or save is still delivered, and the
-    /// presenter does so late. A question about a deletion is not delivered in this case.
+    /// If the library has already answered for the presenter, a question to relinquish or save is still delivered. The
+    /// presenter then relinquishes or saves late. A question about a deletion is not delivered in this case.
     func run() {
         if isOpen || !request.isDeletion { body(self) }
     }

@@ -75,8 +75,8 @@ final class Registration: Sendable {
     /// presenter.
     @discardableResult
     func register() throws(FileCoordinationError) -> Bool {
-        // The moves are read before the URL. If the presenter is notified of a move between the two reads, its URL is already
-        // new, and the move is not applied to it. In the other order, the move would be missed.
+        // The moves are read before the URL. In the other order, the presenter could be notified of a move between the two
+        // reads. The URL would then be old, and the list of moves would not contain the move any more.
         let moves = state.withLock { $0.moves }
         guard let presented = presenter.value.presentedItemURL else { return false }
         let url = Self.followed(presented, moves)
@@ -336,14 +336,14 @@ extension Registration {
         }
     }
 
-    /// Stores the presenter's block before it answers the question. If the session ends right after the answer, the block is
-    /// already stored and is called.
+    /// Stores the presenter's block before it answers the question. If the access session ends right after the answer, the
+    /// block is already stored and is called.
     private func relinquish(
         _ asked: IncomingQuestion, _ turn: UInt64, _ reacquirer: (@Sendable () -> Void)?
     ) {
         guard asked.markRelinquished() else { return }
         let isOver = state.withLock { state in
-            // If the connection was lost before the answer, the session ended with the connection.
+            // If the connection was lost before the answer, the access session ended with the connection.
             guard asked.isConnected, let count = state.relinquishing[turn] else { return true }
             state.relinquishing[turn] = count > 1 ? count - 1 : nil
             if state.endedTurns.contains(turn) {
@@ -361,8 +361,8 @@ extension Registration {
     /// presenter relinquished the item several times.
     private func reacquire(_ turn: UInt64) {
         let reacquirers = state.withLock { state in
-            // The presenter can still relinquish the item, as its answer to a question of this ended session. Its block is then
-            // called without waiting.
+            // The presenter can still relinquish the item, as its answer to a question of this ended access session. Its block
+            // is then called without waiting.
             if state.relinquishing[turn] != nil { state.endedTurns.insert(turn) }
             return state.reacquirers.removeValue(forKey: turn) ?? []
         }

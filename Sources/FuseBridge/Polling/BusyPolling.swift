@@ -119,8 +119,8 @@ final class BusyPolling: Sendable {
     /// Ends the service of a thread.
     ///
     /// The thread may thereby end the polling of another thread. That thread may have postponed a FORGET, and would then sleep
-    /// without serving the FORGET. So this function serves the FORGET. A thread that ends polling elsewhere reads afterwards,
-    /// and finds the FORGET itself.
+    /// without serving the FORGET. So this function serves the FORGET. The other functions that end polling need not do this,
+    /// because their threads read afterwards, and find the FORGET then.
     func leave(_ thread: Int, _ session: OpaquePointer) {
         if isPolling(thread) { end() }
         postponed.serve(session)

@@ -6,8 +6,8 @@ package struct RequestPace {
     /// would have saved no time. Such a request does not count.
     private static let atOnce: UInt64 = 2_000
     private static let enough = 8
-    /// One change of the thread is outweighed by this number of requests that come from the same thread as the request before.
-    /// Programs that run one after another make some requests each.
+    /// A request from another thread than the request before adds this number to `changes`. A request from the same thread
+    /// subtracts 1. So programs that run one after another, with some requests each, do not prevent polling.
     private static let change = 4
     private static let tooManyChanges = 4
     private static let mostChanges = 16

@@ -80,7 +80,7 @@ struct RequestReader {
             _ = OwnProcess.changeProcessor()
         }
         // If this thread was delayed, another thread may have ended its polling. Then this thread must not end polling, because
-        // it would end that of the next poller.
+        // it would end the polling of the next poller.
         if polling.isPolling(thread) {
             if !isOne || atOnce > Self.tooMany {
                 polling.end(at: now)
@@ -143,8 +143,8 @@ struct RequestReader {
                 postponedAt = now
                 // Another thread may have ended the polling. In this case the next read could block.
                 guard polling.isPolling(thread) else { return (-EAGAIN, tries, now) }
-                // The poll that found the FORGET is not counted. So the next request still counts as found at the first poll if
-                // the FORGET was found at the first poll.
+                // The poll that found the FORGET is not counted. If it was the first poll, the next poll is counted as the
+                // first poll.
                 tries = min(tries - 1, 1)
             } else {
                 return (received, tries, now)

@@ -103,7 +103,8 @@ extension VersionFiles {
         return Ages(elapsed: elapsed.sum, steadyNow: steadyClock())
     }
 
-    /// 30 days, in nanoseconds. The age limit plus this time is the longest time between two lines that is added to the ages.
+    /// 30 days, in nanoseconds. A time between two lines counts for the ages of versions if it is at most the age limit plus
+    /// this time.
     private static let longestAbsence: Int64 = 30 * 24 * 60 * 60 * 1_000_000_000
 
     /// The longest time between two lines that counts for the ages, in nanoseconds.

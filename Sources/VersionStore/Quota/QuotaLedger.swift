@@ -74,7 +74,7 @@ struct QuotaLedger: Sendable {
         /// such names.
         var elsewhere: Int64?
 
-        /// The bytes of the file beyond `leastRoom`, which is charged for one name.
+        /// The bytes of the file beyond `leastRoom`. The owner is charged `leastRoom` for each name of the file.
         var excess: Int { max(room - QuotaLedger.leastRoom, 0) }
     }
 
@@ -237,8 +237,8 @@ extension QuotaLedger {
         enum Measure {
             /// The room is measured in bytes that are charged to the owner.
             case charges
-            /// The room is measured in bytes on the disk. A file with names outside the store frees nothing, so the caller
-            /// passes the number of names of such files.
+            /// The room is measured in bytes on the disk. The removal of a version frees nothing if its file also has a name
+            /// outside the store. So the caller passes the number of names of each file.
             case blocks
         }
 

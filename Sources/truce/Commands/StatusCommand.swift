@@ -99,7 +99,7 @@ extension JournalStepForm {
 extension ResourceUsageForm {
     /// The line that says how many resources the daemon uses now.
     ///
-    /// `in use: claims 1, open files 1, backing files 1, descriptors 12`
+    /// Example: `in use: claims 1, open files 1, backing files 1, descriptors 12`
     var text: String {
         "in use: claims \(claims), open files \(openFiles), backing files \(backingFiles), descriptors \(descriptors)"
     }
@@ -112,7 +112,7 @@ extension DelayForm {
     /// When the allowed time is used up, the other user waits only a moment each time for the guest's programs. The
     /// line then also says for how many minutes this still holds.
     ///
-    /// `user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment only, for
+    /// Example: `user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment only, for
     /// 41 minutes more`
     var text: String {
         let whom = delayed.map { "user \($0)" } ?? "unknown programs"
@@ -125,7 +125,7 @@ extension DelayForm {
 
     /// A sentence that says why another program waited only a moment for a guest's claim.
     ///
-    /// `it gave way after a moment, since user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour`
+    /// Example: `it gave way after a moment, since user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour`
     var reason: String {
         let whom = delayed.map { "user \($0)" } ?? "unknown programs"
         return "it gave way after a moment, since \(who) made \(whom) wait \(used) in an hour"
@@ -142,7 +142,7 @@ extension DelayForm {
 extension SourceWatchForm {
     /// The line about changes to the files of the source that did not go through the mount.
     ///
-    /// `changes around the mount: noticed by fanotify, 12 so far`
+    /// Example: `changes around the mount: noticed by fanotify, 12 so far`
     var text: String {
         let how = watch == "none" ? "not noticed" : "noticed by \(watch)"
         let lost = losses == 0 ? "" : "; the kernel lost some \(losses) times"

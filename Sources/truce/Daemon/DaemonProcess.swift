@@ -160,7 +160,7 @@ struct DaemonProcess: Sendable {
         try JoinableThread { [log] in
             var (signals, received) = (Self.endingSignals, CInt())
             sigwait(&signals, &received)
-            // This thread no longer blocks the signals. So the next one ends the process.
+            // This thread no longer blocks the signals. So the next signal ends the process.
             pthread_sigmask(SIG_UNBLOCK, &signals, nil)
             // If the unmount fails, the daemon goes on serving the mount.
             guard mount.detach() else { while true { pause() } }

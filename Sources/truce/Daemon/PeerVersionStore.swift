@@ -119,8 +119,8 @@ final class PeerVersionStore: PreservedVersions {
 
     /// Whether the client may read the file with the contents of a version.
     ///
-    /// A version that is a hard link shares its file with other programs. They may have taken the right to read the
-    /// file from other users since.
+    /// A version that is a hard link shares its file with other programs. Since then, such a program may have taken the right
+    /// to read the file from other users.
     private func isOpen(
         _ file: borrowing OwnedDescriptor, of entry: VersionRecord, to peer: Peer
     ) throws(VersionAccessFailure) -> Bool {

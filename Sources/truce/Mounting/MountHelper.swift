@@ -70,8 +70,8 @@ enum MountHelper {
             }
             if let dead { return say("a dead mount at '\(dead)' would be removed", if: line.isVerbose) }
         }
-        // When `mount -a` runs a second time, mount(8) itself leaves out what is already mounted, but not in-place
-        // mounts. They are left out here.
+        // When `mount -a` runs a second time, mount(8) itself skips most file systems that are already mounted. It does not
+        // skip in-place mounts, so this code skips them.
         if directory == nil, try isMounted(line.directory) {
             return say("'\(line.directory)' is mounted in place already", if: line.isVerbose)
         }

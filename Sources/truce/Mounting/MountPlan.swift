@@ -127,7 +127,8 @@ struct MountPlan: ~Copyable {
         do throws(CommandFailure) {
             who = " by pid \(try DaemonClient.pid(of: mount))"
         } catch {
-            // The existing mount's daemon does not answer, so the message contains that instead of a process ID.
+            // The existing mount's daemon does not answer, so the message contains this fact in place of the daemon's process
+            // ID.
             who = " (\(error.message))"
         }
         throw CommandFailure(.failed, "'\(mountpoint.printable)' is already mounted by truce\(who)")

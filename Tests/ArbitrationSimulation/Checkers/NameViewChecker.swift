@@ -50,8 +50,7 @@ struct NameViewChecker: Checker {
         var heard: Set<ModelName> = []
         /// The names in the notices that follow from the current event.
         var told: (names: Set<ModelName>, number: Int) = ([], 0)
-        /// Whether a change was possibly made by the presenter's own program. If the checker cannot find this out, it does not
-        /// check this view.
+        /// If true, the checker does not check this view, because the presenter's own program possibly made a change.
         var isExcused = false
     }
 
@@ -64,8 +63,8 @@ struct NameViewChecker: Checker {
     private var aliases: [ItemID: ItemID] = [:]
     /// For each deleted directory, the number of the event in which it was deleted.
     private var ends: [ItemID: Int] = [:]
-    /// The new name of the last move, if no earlier event had mentioned this name. It is not known whether an item had the
-    /// name.
+    /// The new name of the last move, if no earlier event had mentioned this name. It is not known whether an item had the name
+    /// before the move.
     private var guessed: ModelName?
     private var nameViews: [PresenterID: NameView] = [:]
     /// N12: for each claim that goes on writing, the change stamp in the last notice about it.
@@ -374,7 +373,7 @@ extension NameViewChecker {
             }
             rename(ModelName(former, subitem.item), subitem.item, to: name, in: id, model)
             settle(ModelName(former, subitem.item), id, model)
-            // N5: after the notice of the directory's move, no other session sends a notice of this name.
+            // N5: after the notice of the directory's move, no other access session sends a notice of this name.
             if homes[subitem.item] != nil { nameViews[id]?.untold[name] = nil }
         case .subitemDidChange where notice.cause.access == .write(.forDeleting):
             strike(name, subitem.item, from: id, model)
@@ -383,8 +382,8 @@ extension NameViewChecker {
         settle(name, id, model)
     }
 
-    /// Notes that the presenter was told of a name. Changes in the current event do not count as told, because another session
-    /// may report them.
+    /// Notes that the presenter was told of a name. Changes in the current event do not count as told, because another access
+    /// session may report them.
     private mutating func settle(_ name: ModelName, _ id: PresenterID, _ model: WorldModel) {
         if let last = nameViews[id]?.untold[name], last < model.number { nameViews[id]?.untold[name] = nil }
         var settled = [name]

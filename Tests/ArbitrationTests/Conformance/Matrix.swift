@@ -3,14 +3,15 @@ import Coordination
 
 /// A table of accesses that wait for each other, parsed from its published text.
 struct Matrix {
-    /// A letter of the table. The letter says if and until when an access waits that arrives while another access is held.
+    /// A letter of the table. An access arrives while another access is held. The letter says whether the arriving access
+    /// waits, and until when.
     enum MatrixVerdict: String {
         case runs = "."
         /// The arriving access waits until the held access has ended.
         case waits = "W"
         /// The arriving access waits until the held access has made a copy of the file. The held access ends after its copy.
         case waitsForSnapshot = "s"
-        /// Whichever of the two accesses comes later waits for the access that came earlier.
+        /// The access that comes later waits for the access that came earlier.
         case exclusive = "X"
     }
 

@@ -29,7 +29,7 @@ struct NameLimitTests {
             told += effects.count { if case .tell = $0 { true } else { false } }
             most = max(most, Int(number - 99) * count - told)
         }
-        // Each session has at most eight unsent names.
+        // Each access session has at most eight unsent names.
         #expect(most == 32_768 - count)
         #expect(told == 16 * count)
     }
@@ -63,7 +63,7 @@ struct NameLimitTests {
         }
         #expect(create(100..<355).isEmpty)
         #expect(create(355..<356) == (100..<356).map { ItemID($0) })
-        // The session continues, and its presenters get the next names only when the session ends.
+        // The access session continues, and its presenters get the next names only when the session ends.
         #expect(create(356..<359).isEmpty)
         effects = []
         arbiter.handle(.tick, at: start + Bounds().steps, into: &effects)

@@ -336,7 +336,7 @@ struct QueryTests {
         #expect(harness.arbiter.lastWait(of: ClaimID(4))?.blocker != nil)
     }
 
-    /// Rule T1: the last wait of a refused claim is known until the next event.
+    /// Rule T1: the arbiter stores the last wait of a refused claim until the next event.
     @Test func theArbiterStoresTheBlockerOfARefusedClaimUntilTheNextEvent() {
         var bounds = Bounds()
         bounds.policy = .fail

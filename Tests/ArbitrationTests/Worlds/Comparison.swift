@@ -69,14 +69,14 @@ struct Comparison {
     private var transcript: String { history.map { "  \($0): \(brief($1))" }.joined(separator: "\n") }
 }
 
-/// The numbers that the arbiter gives to sessions and questions, mapped to the numbers of the naive arbiter.
+/// The numbers that the arbiter gives to access sessions and questions, mapped to the numbers of the naive arbiter.
 private struct Names {
     private var accessSessions: [AccessSessionID: AccessSessionID] = [:]
     private var questions: [QuestionID: QuestionID] = [:]
     private var known: Set<AccessSessionID> = []
 
-    /// Returns the event as the arbiter must get it: with the arbiter's session and question numbers in place of the naive
-    /// arbiter's.
+    /// Returns the event as the arbiter must get it: with the arbiter's access session and question numbers in place of the
+    /// naive arbiter's.
     func arbiters(_ event: ArbiterEvent) -> ArbiterEvent {
         switch event {
         case .answered(let id, let presenter, let answer):

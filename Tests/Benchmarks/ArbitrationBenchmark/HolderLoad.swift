@@ -50,8 +50,8 @@ struct HolderLoad {
             }
             going.append(end.figure)
         }
-        // The printed figure is the time for the third of five writers. When the first writer comes, the arbiter also observes
-        // all holders in contention.
+        // The printed figure is the time for the third of five writers. The first writer is not typical, because the arbiter
+        // then also observes all holders in contention.
         figures.append(("a writer comes", coming[2]))
         figures.append(("it is cancelled", going[2]))
         let later = load.time { $0.claim(Self.item, .write(.updating), by: Self.party(5)) }

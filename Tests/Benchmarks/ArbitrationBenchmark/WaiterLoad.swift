@@ -126,7 +126,7 @@ struct WaiterLoad {
                 }
             }
         }
-        // More claims are granted than wait for the item. The time limit also ends the waits for other files.
+        // More claims are granted than waited for the item, because the time limit also ends the waits for other files.
         precondition(granted >= waiting, "each has gone ahead")
         return span
     }
@@ -144,7 +144,7 @@ struct WaiterLoad {
 
     private var holder: ClaimID { ClaimID(1) }
 
-    /// Makes a further claim that waits. In the last shape, the claim's thread also holds a file, and a thread of the next
+    /// Makes a further claim that waits. If the shape is `holding`, the claim's thread also holds a file. A thread of the next
     /// process waits for this file.
     private mutating func arrive() {
         let number = next

@@ -71,7 +71,7 @@ struct GuestTests {
         let next = Engine.now
         #expect(try rightsCache.since(next).rights(of: guest.user, at: path) == .read)
         #expect(source.rights.count == 2)
-        // Rights that were read for another user must not be used either.
+        // Rights that were read for one user must not decide about another user.
         let other = FileUser(user: 12346, group: 12345, supplementaryGroups: [])
         #expect(try rightsCache.since(event).rights(of: other, at: path) == .read)
         #expect(source.rights.count == 3)

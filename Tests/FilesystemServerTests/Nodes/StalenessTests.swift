@@ -3,7 +3,8 @@ import Testing
 
 @testable import FilesystemServer
 
-/// For some time after a directory lost a name, each look-up in it opens the file that it finds. Checks for how long (D214).
+/// For some time after a directory lost a name, each look-up in it opens the file that it finds. The tests check how long this
+/// time is (D214).
 @Suite("Directories that recently lost a name")
 struct StalenessTests {
     @Test(

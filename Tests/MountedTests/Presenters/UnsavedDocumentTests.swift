@@ -215,7 +215,7 @@ extension MountTests {
             }
         }
 
-        /// Ways to use the document without reading, by its path, an attribute that a save changes.
+        /// Ways to use the document. None of them reads, by the document's path, an attribute that a save changes.
         enum Other: String, CaseIterable, Sendable {
             case access, handle, empty, list, mode, filesystem
 
