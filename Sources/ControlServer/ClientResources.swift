@@ -34,7 +34,8 @@ final class ClientResources: Sendable {
         var preservedItems: Set<ItemID> = []
     }
 
-    /// An access that a client has asked for. The names of purposes, accesses and questions are replaced by the engine's ids.
+    /// An access that a client has asked for. It contains the engine's ids in place of the client's names for purposes,
+    /// accesses and questions.
     struct AccessRequest: Sendable {
         let nature: Coordination.ClaimRequest.Nature
         let intents: [IntentForm]

@@ -41,8 +41,8 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
             let result = cfuse_take_transport(session, &transport)
             guard result == 0 else { throw Errno(rawValue: -result) }
             self.connection = try Connection(of: session)
-            // From now on the mount is identified by its number. An open descriptor of the mount's root would prevent the
-            // unmount.
+            // From now on only the number of the mount is stored, and the descriptor of its root is closed. An open descriptor
+            // would prevent the unmount.
             if let made = made.take() { mount = made.id } else { mount = nil }
         } catch {
             fuse_session_unmount(session)

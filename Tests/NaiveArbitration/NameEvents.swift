@@ -21,7 +21,8 @@ struct NaiveMove: Sendable {
 
 /// A name in a directory.
 ///
-/// A link number tells the names of one file apart. If it is not known, the directory and the item identify the name.
+/// A link number tells the names of one file apart. If the link number is not known, the directory and the item identify the
+/// name.
 struct NaiveName: Equatable, Sendable {
     let directory: ItemID?
     let link: LinkID?

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// How passthrough is requested depends on the version of libfuse's headers. Only CFuse.c makes this difference. libfuse 3.17
-// and later versions have functions for passthrough. With an older version, the daemon changes libfuse's reply to INIT before
-// the reply is sent. CFuse.c then makes the replies to OPEN and CREATE itself.
+// How passthrough is requested depends on the version of libfuse's headers. Only the code in CFuse.c depends on this version.
+// libfuse 3.17 and later versions have functions for passthrough. With an older version, the daemon changes libfuse's reply to
+// INIT before the reply is sent. CFuse.c then makes the replies to OPEN and CREATE itself.
 
 /// Whether libfuse itself supports passthrough.
 extern const bool cfuse_passes_through;

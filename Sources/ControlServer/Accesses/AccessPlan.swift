@@ -21,8 +21,8 @@ struct AccessPlan: Sendable {
     init(_ intents: [IntentForm], for guest: Guest?, in services: SharedServices) throws(ProtocolFailure) {
         do throws(ProtocolFailure) {
             for intent in intents { try add(intent, for: guest, in: services) }
-            // If the claim of a guest without the right to write is suspended, all parts of the claim are suspended. So the
-            // claim must contain no write.
+            // The claim of a guest without the right to write can be suspended soon, and then all its parts are suspended. A
+            // write would be suspended with them, so the claim must contain no write.
             guard !isReadOnlyGuest || !parts.contains(where: \.access.isWrite) else {
                 throw .denied("what you may not write, read in an access without writes")
             }

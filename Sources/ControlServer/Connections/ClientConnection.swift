@@ -6,7 +6,8 @@ import LinuxSystem
 import NIOCore
 import NIOPosix
 
-/// Reads the requests of one client and writes the replies. The limits of the protocol bound the memory that this takes.
+/// Reads the requests of one client and writes the replies. The limits of the protocol bound the memory that the messages of a
+/// client take.
 ///
 /// A client that sends too much is not an error. In two cases the daemon begins no further request of the client, and does not
 /// read its socket:
@@ -157,7 +158,8 @@ extension ClientConnection {
                 break
             }
         }
-        // Much input was read, but the loop did not reach the limits above. For example, the input consisted of empty lines.
+        // Much input was read, but it contained too few messages to reach the limits in the loop. For example, the input
+        // consisted of empty lines.
         if !isEnding, bytes >= ProtocolLimits.bytesPerRead { return yieldLoop(after: bytes, since: begin) }
         if isDrained, hasInputEnded, flow.isIdle, !accesses.hasWaitingAccesses, !isEnding {
             if reader.isInMessage {

@@ -20,7 +20,7 @@ package struct ConnectionRate: Sendable {
         fileprivate var interval: TimeSpan {
             TimeSpan(nanoseconds: 1_000_000_000 / UInt64(max(perSecond, 1)))
         }
-        /// The longest time until a whole burst is available again. While more time than this remains, connections are refused.
+        /// A connection is refused if it takes longer than this time until a whole burst is available.
         fileprivate var reach: TimeSpan {
             TimeSpan(nanoseconds: interval.nanoseconds * UInt64(max(burst - 1, 0)))
         }

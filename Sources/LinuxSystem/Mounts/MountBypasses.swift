@@ -168,7 +168,7 @@ private struct LowerDirectory: Sendable {
         }
     }
 
-    /// Returns whether `path` is in the directory, if it is reached through `mount`. Returns false if `mount` is nil.
+    /// Returns whether `path` is in the directory, if `path` is reached through `mount`. Returns false if `mount` is nil.
     func holds(_ path: [UInt8], on mount: MountEntry?) -> Bool {
         guard let mount, mount.device == device, let part = mount.part(at: path) else { return false }
         return part.isPath(atOrBelow: self.path)

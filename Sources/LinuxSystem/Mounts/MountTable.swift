@@ -65,7 +65,7 @@ package struct MountTable: Sendable {
     ///
     /// If `connection` is known, the new mount and its copies are all mounts of that connection. Mount propagation makes the
     /// copies at other places, and the table lists them after the new mount. The result is the top mount at the mountpoint if
-    /// it has this connection, and otherwise the first mount with it.
+    /// it has this connection, and otherwise the first mount with this connection.
     ///
     /// If `connection` is nil, the new mount must have the user and the source, and must be missing in `before`. The result is
     /// the top mount at the mountpoint if it is such a mount, and otherwise the last such mount. Whole entries are compared

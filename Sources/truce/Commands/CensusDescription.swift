@@ -51,8 +51,8 @@ extension ClaimForm {
         ([path] + (others ?? []).map(\.path.path)).map { "'\($0.printable)'" }.joined(separator: " and ")
     }
 
-    /// A line for the waiting claim. Below it, each line says for which other claim the claim of the line above waits,
-    /// and is indented further.
+    /// Lines about the waiting claim. The first line is about the claim itself. Each further line says for which claim the
+    /// claim of the previous line waits.
     fileprivate var waitingLines: [String] {
         let first = "\(actor.text) has waited for \(durationText(age)) to \(purpose) \(items)"
         return [reasons.isEmpty ? first : first + ":"]

@@ -86,7 +86,7 @@ extension StatusForm {
 }
 
 extension JournalStepForm {
-    /// The word for the step that the Glossary uses. The JSON output uses the words of the protocol.
+    /// The Glossary's word for the step. The JSON output contains the protocol's word in its place.
     fileprivate var word: String {
         switch step {
         case "bounced": "retried"

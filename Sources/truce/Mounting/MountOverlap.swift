@@ -55,7 +55,7 @@ struct MountOverlap {
         if mount.mountpoint.lies(inside: source) {
             return "'\(source.printable)' contains the truce mount at '\(place)'"
         }
-        // An in-place mount covers its source, so programs reach those files only through the mount.
+        // An in-place mount covers its source, so programs reach the files of the source only through the mount.
         guard mount.source != mount.mountpoint else { return nil }
         return [source, mountpoint].first { $0.lies(inside: mount.source) }.map {
             "'\($0.printable)' is inside '\(mount.source.printable)', which truce has mounted at '\(place)'"

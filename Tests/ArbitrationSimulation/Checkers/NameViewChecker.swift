@@ -85,7 +85,8 @@ struct NameViewChecker: Checker {
             changed(item, place, cause, claim, isTold: isTold, model, model.number)
         case .written(let item, let place, let cause, let claim, let stamp):
             if let claim { reportedStamps[claim] = stamp }
-            // N12: the change must be reported within the current event. So the change gets the number of the previous event.
+            // N12: the change must be reported within the current event. A notice counts only for changes of earlier events, so
+            // this change gets the number of the previous event.
             changed(item, place, cause, claim, isTold: false, model, model.number - 1)
         case .created(let item, let place, let party, let claim):
             if homes[item] != nil { homes[item] = place }

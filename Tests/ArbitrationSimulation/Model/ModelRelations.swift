@@ -82,8 +82,8 @@ extension WorldModel {
                 if onWrites, !second.isWrite { continue }
                 if onBoth, !(lock.isWrite && second.isWrite) { continue }
                 if lock.isContents, certain, lock.isWrite != second.isWrite {
-                    // S4: the read lock of an aware claim certainly keeps a name change waiting. The read lock of another claim
-                    // counts only in some cases.
+                    // S4: the read lock of an aware claim certainly keeps a name change waiting. The read lock of an unaware
+                    // claim does so only in some cases.
                     let (writer, reader) = lock.isWrite ? (one, other) : (other, one)
                     if writer.nature == .nameChange, reader.nature != .aware { continue }
                 }

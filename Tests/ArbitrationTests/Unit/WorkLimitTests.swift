@@ -166,10 +166,10 @@ struct WorkLimitTests {
         #expect(harness.arbiter.searchSteps < 2 * limits.steps)
     }
 
-    /// Rule Q5: if a program already reads an item, a further reader of this program overtakes waiting writers. In a very long
-    /// queue it does not.
+    /// Rule Q5: if a program already reads an item, a further reader of this program overtakes waiting writers. It does not
+    /// overtake them in a queue with more waiting claims than a limit.
     ///
-    /// In a long queue, the reader is granted when only half as many claims as the limit wait.
+    /// In such a queue, the reader is granted when only half as many claims as the limit wait.
     @Test func readersDoNotOvertakeWritersInALongQueue() {
         var harness = ArbiterHarness(Self.patient)
         harness.claim(1, .read(), Self.wanted, by: .process(10))

@@ -90,7 +90,7 @@ struct HolderLoad {
         }.figure
     }
 
-    /// Measures the suspension of holders in contention. In the smallest load, with a hundred claims, all holders are in
+    /// Measures the suspension of holders in contention. The smallest load has a hundred claims, and all its holders are in
     /// contention.
     private mutating func suspensions() -> LoadFigure {
         var left = readers[...]

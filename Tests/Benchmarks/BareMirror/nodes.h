@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-// A file or directory that the kernel knows, with a descriptor for it. A mirror of a large directory would need too many
-// descriptors.
+// A file or directory that the kernel knows, with a descriptor for it. Because of these descriptors, the mirror is suitable
+// only for small directories.
 struct node {
     struct node *next;
     int descriptor;
