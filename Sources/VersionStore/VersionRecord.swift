@@ -115,7 +115,7 @@ package struct VersionLocation: Sendable {
     /// The offset in the file at which the contents of the version end; nil if they end at the end of the file.
     package let end: Int?
 
-    /// Returns the number of bytes to read from `offset`: at most `count`, and none after the end of the version's contents.
+    /// Returns how many bytes to read from `offset`: `count`, or fewer if the contents of the version end before that.
     package func count(_ count: Int, from offset: Int) -> Int {
         end.map { max(0, min(count, $0 - offset)) } ?? count
     }

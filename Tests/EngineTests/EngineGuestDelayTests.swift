@@ -85,7 +85,7 @@ import func TestSupport.eventually
             (Self.guest, true, Self.owner), (Self.guest, false, Self.guest), (Self.guest, false, 9),
             (Self.owner, false, Self.guest), (0, false, Self.owner), (1, false, Self.owner),
         ]
-        // In each pair, the reader has not used up an allowance for delaying the writer. The writers of all pairs wait at the
+        // In each pair, the user of the reader may still delay the user of the writer. The writers of all pairs wait at the
         // same time, so the test takes only 400 ms.
         let waits = spared.enumerated().map { number, who -> (ClaimID, ClaimID, StandInClaimant) in
             let (cat, vi) = (

@@ -410,7 +410,7 @@ extension NaiveArbiter {
 }
 
 extension NaiveAccessSession {
-    /// N11: records a move of the item. An item that is back at its former name has not moved.
+    /// N11: records a move of the item. If the item is now back at its former name, it counts as not moved.
     mutating func noteMove(_ item: ItemID, _ move: Move, _ cause: Cause) {
         let former = moves.first { $0.item == item }?.former
         moves = moves.filter { $0.item != item }

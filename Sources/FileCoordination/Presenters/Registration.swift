@@ -357,8 +357,8 @@ extension Registration {
         if isOver, let reacquirer { queue.addOperation(reacquirer) }
     }
 
-    /// Ends an access session: calls the blocks that the presenter passed in this session. A session has one end, even if the
-    /// presenter relinquished the item several times.
+    /// Ends an access session: calls the blocks that the presenter passed in this session. An access session ends only once,
+    /// even if the presenter relinquished the item several times in it.
     private func reacquire(_ turn: UInt64) {
         let reacquirers = state.withLock { state in
             // The presenter can still relinquish the item, as its answer to a question of this ended access session. Its block

@@ -23,8 +23,8 @@ extension VersionFiles {
             do throws(Errno) {
                 let copy = try directory.open(id.description)
                 let status = try copy.status()
-                // Copies of an earlier release belong to root, so their blocks do not count for the owner's disk quota. They
-                // are not shared.
+                // Copies of an earlier release belong to root, so their blocks do not count for the owner's disk quota. A new
+                // version therefore gets no name of such a copy.
                 guard status.user == owner, Int(status.size) == size, try isAlike(file, copy, size) else {
                     continue
                 }
