@@ -39,7 +39,7 @@ struct CoordinationCatalogueTests {
     @Test(
         "a scene plays each numbered situation, or a table gives the reason why no scene can",
         arguments: ScenarioCatalogue.numbers)
-    func aScenePlaysTheSituationOrATableExcludesIt(number: Int) {
+    func aScenePlaysEachSituationOrATableExcludesTheSituation(number: Int) {
         let isPlayed = ScenarioCatalogue.scenarios.contains { $0.number == number }
         if let reason = ScenarioCatalogue.uncovered[number] {
             #expect(!isPlayed, "scenario \(number) is played, and so there is no reason: \(reason)")

@@ -43,9 +43,9 @@ import Testing
     }
 
     @Test(
-        "The user's rules come before the administrator's rules, and the administrator's before the shipped rules"
+        "A user's rules override the administrator's rules, and the administrator's rules override the shipped rules"
     )
-    func theUsersRulesComeBeforeTheSystemsRules() {
+    func aUsersRulesOverrideTheAdministratorsRules() {
         let rules = load(
             system: folder.write(
                 "system", "[programs.background]\nnot = [\"rsync\"]\nnames = [\"a\"]"),

@@ -79,8 +79,9 @@ struct DelayLedgerTests {
     }
 
     @Test(
-        "above the limit of accounts, accounts with little delay are forgotten, and a used-up account stays")
-    func aUsedUpAccountOutlastsManySmallAccounts() {
+        "above the limit of entries, the ledger forgets guests with little delay, but no guest with a used-up allowance"
+    )
+    func aUsedUpAllowanceIsNotForgottenAfterManySmallDelays() {
         charge(account, 0, 60)
         for number in 0..<UInt32(2 * DelayLedger.most) {
             let other = DelayLedger.Account(of: 100 + number, delaying: 8)

@@ -42,8 +42,10 @@ import func TestSupport.eventually
         }
     }
 
-    @Test("presenters of a full mailbox get no more messages, and later one notice that they missed changes")
-    func presentersOfAFullMailboxGetOneNoticeLater() throws {
+    @Test(
+        "if too many messages to a client wait, its presenters get no more, and later one notice that they missed changes"
+    )
+    func ifTooManyMessagesWaitPresentersGetOneNoticeLater() throws {
         let folder = try Folder()
         let wakes = Atomic<Int>(0)
         let mailbox = Mailbox { wakes.add(1, ordering: .relaxed) }

@@ -151,7 +151,7 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "after three missed answers in a row, all presenters of a guest get short deadlines until one answers"
+        "after three missed answers in a row, a guest's presenters get short deadlines until a presenter of the guest answers"
     )
     func threeMissedAnswersShortenAGuestsDeadlines() throws {
         var bounds = Bounds()
@@ -249,7 +249,7 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a user's wait for a guest's presenter is charged to the guest, even if a claim of the guest asked first"
+        "a user's wait for a guest's presenter is charged to the guest, even if a claim of the guest caused the question"
     )
     func aUsersWaitForAGuestsPresenterIsCharged() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))

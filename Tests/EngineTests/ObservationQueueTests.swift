@@ -22,7 +22,7 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "holders of different users are observed in turn, however many a user has; root's and the owner's come first"
+        "holders of different users are observed in turn, but holders of root and of the owner before all others"
     )
     func usersHoldersAreObservedInTurn() {
         var observations = ObservationQueue()
@@ -62,8 +62,8 @@ import func TestSupport.eventually
         #expect(observations.takeDue().isEmpty && observations.count == 0)
     }
 
-    @Test("an observation of a holder's rights comes before all other waiting observations")
-    func aHoldersRightsAreObservedFirst() {
+    @Test("a check of a holder's rights runs before all waiting checks of other holders' files")
+    func aCheckOfAHoldersRightsPrecedesWaitingChecksOfFiles() {
         var observations = ObservationQueue()
         for number in 0..<10 as Range<UInt64> {
             observations.enter(ClaimID(number), .fileState, of: Self.holderUser(Self.guest), on: nil)

@@ -181,8 +181,8 @@ struct FutileEvictionTests {
         #expect(try store.list(under: []).map(\.id) == [kept[0], kept[1], kept[3], next])
     }
 
-    @Test("the growth of a linked file is charged after its removal, also if two versions link to it")
-    func theGrowthOfALinkedFileIsCharged() throws {
+    @Test("after a linked file is removed, its growth is charged, even if two versions link to the file")
+    func theGrowthOfARemovedLinkedFileIsCharged() throws {
         let store = try small.open(8)
         try small.write(0)
         var links: [VersionID] = []
@@ -199,7 +199,7 @@ struct FutileEvictionTests {
 }
 
 /// D211: the store measures the age of versions by a monotonic clock, which never jumps.
-@Suite("Jumps of the clock neither block the limits nor empty the store (D211)")
+@Suite("Jumps of the clock neither disable the store's limits nor drop versions (D211)")
 struct JumpingClockTests {
     private let small: SmallStore
     private static let years: Int64 = 14 * 365 * 24

@@ -30,7 +30,7 @@ struct LivenessTests {
     @Test(
         "each claim is granted or refused exactly once, and within its longest wait",
         arguments: TimeoutPolicy.allCases)
-    func everyClaimIsGrantedOrRefusedOnceInTime(policy: TimeoutPolicy) {
+    func eachClaimIsGrantedOrRefusedOnceWithinItsLongestWait(policy: TimeoutPolicy) {
         var bounds = Bounds()
         (bounds.policy, bounds.wait, bounds.hold) = (policy, .seconds(2), .seconds(3))
         (bounds.idle, bounds.readerIdle) = (.seconds(5), .seconds(5))

@@ -61,8 +61,8 @@ struct SimulationTests {
         Issue.record("\(fault), and the \(fault.checker) only says \(heard.sorted().prefix(5))")
     }
 
-    @Test("the checker reports records that the arbiter still stores at the end")
-    func aCheckerReportsRecordsLeftAtTheEnd() {
+    @Test("a checker reports records that the arbiter still stores after a simulation")
+    func aCheckerReportsRecordsLeftAfterASimulation() {
         var simulationRun = SimulationRun(bounds: Bounds())
         simulationRun.perform(.event(.placed(ItemID(1), DirectoryInfo(in: nil))))
         #expect(simulationRun.findings.isEmpty)

@@ -97,7 +97,7 @@ struct CleanupTests {
 
     /// Rule I4: while a program holds a claim, its next claim could be part of a deadlock. When the next claim has ended, the
     /// arbiter stores no record of that claim.
-    @Test func theArbiterStoresNoRecordsOfPossibleDeadlocks() {
+    @Test func theArbiterStoresNoRecordOfAPossibleDeadlockAfterItsClaimsEnd() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: .process(100))
         harness.claim(2, .write(.updating), 2, by: .process(200))
@@ -111,7 +111,7 @@ struct CleanupTests {
 
     /// Rules I4, B1: no record remains of a batch, which is a claim that asks presenters but locks no item. No record remains
     /// of claims that were made to answer a question, even if several claims were made for one question.
-    @Test func theArbiterStoresNoRecordsOfClaimsForAnswers() {
+    @Test func theArbiterStoresNoRecordsOfEndedClaimsOfAnsweringPresenters() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50))
         harness.claim(1, .write(.updating), 1, by: .process(100, purpose: "a"), as: .batch)

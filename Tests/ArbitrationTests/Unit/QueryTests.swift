@@ -184,7 +184,7 @@ struct QueryTests {
     }
 
     /// Rule P6: while a presenter has an open question about an item, its program and child processes work on the answer.
-    @Test func theAskedProgramAndItsChildrenWorkOnTheAnswer() {
+    @Test func theAskedProgramAndItsChildrenCountAsWorkingOnTheAnswer() {
         var harness = ArbiterHarness()
         #expect(!harness.arbiter.hasAwareClients)
         harness.present(1, 1, by: editor)
@@ -258,7 +258,7 @@ struct QueryTests {
     }
 
     /// Rule S6: if an aware access for replacing holds an item that is moved away, the access stays with the item's old name.
-    @Test func theArbiterReportsThatAnAwareAccessIsToReplaceAnItem() {
+    @Test func theArbiterReportsThatAnAwareAccessWillReplaceAnItem() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.forReplacing), 1)
         #expect(!harness.arbiter.awaitsReplacement(ItemID(1)))

@@ -45,8 +45,8 @@ struct SuppressionTests {
         #expect(Self.make(22, in: 10, &harness).map(\.presenter) == [PresenterID(1), PresenterID(2)])
     }
 
-    @Test("after a pause, only presenters that missed names get a notice of the gap")
-    func onlyPresentersThatMissedNamesGetAGapNotice() {
+    @Test("after a pause, only presenters that missed names get a notice that they missed names")
+    func onlyPresentersThatMissedNamesGetANoticeAfterAPause() {
         var harness = Self.world()
         harness.tell(.paused([PresenterID(1), PresenterID(2)]))
         harness.tell(.resumed([PresenterID(1), PresenterID(2)], behind: [PresenterID(2)], told: []))
@@ -57,7 +57,7 @@ struct SuppressionTests {
         #expect(Self.told(harness).map(\.presenter) == [PresenterID(1)])
     }
 
-    @Test("a pause drops names that are not yet sent, and the presenter gets one notice of the gap")
+    @Test("a pause drops names that are not yet sent, and the presenter gets one notice that it missed names")
     func aPauseReplacesUnsentNamesByOneNotice() {
         var harness = Self.world()
         harness.tell(.created(ItemID(20), at: Place(in: ItemID(10)), by: Self.writer, under: nil))
@@ -204,7 +204,9 @@ struct SuppressionTests {
         #expect(Self.told(harness).map(\.kind) == [.didChange])
     }
 
-    @Test("an unmuted presenter gets the moves it missed, and no record stays after its removal")
+    @Test(
+        "an unmuted presenter gets the moves that it missed, and no record stays after the presenter's removal"
+    )
     func aMutedPresenterGetsMovesWhenUnmuted() {
         var harness = Self.world()
         let before = harness.arbiter.remembered

@@ -33,9 +33,8 @@ struct WorkLimitTests {
         return bounds
     }
 
-    /// Rule T5: if very many waits end at the same time, a tick grants at most 512 claims. It then requests the next tick
-    /// without delay.
-    @Test func oneTickGrantsAtMost512ClaimsWhoseWaitIsOver() {
+    /// Rule T5: if very many waits run out at once, a tick grants at most 512 claims and requests another tick at once.
+    @Test func atMost512ClaimsWithATimedOutWaitAreGrantedAtATime() {
         var harness = Self.manyWaiters(1_000, of: 3, Self.patient)
         var ticks: [Int] = []
         harness.now = harness.now + .seconds(20)

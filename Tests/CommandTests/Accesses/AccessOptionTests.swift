@@ -159,7 +159,7 @@ struct AccessOptionTests {
     }
 
     @Test("an access on behalf of a process needs the right number and start time of the process")
-    func anAccessOnBehalfNeedsTheProcessesStartTime() throws {
+    func anAccessOnBehalfOfAProcessNeedsItsStartTime() throws {
         try withServer { server in
             let program = try AwareProgram(server)
             var parameters = AccessBeginParameters([IntentForm([0x61], .read())])

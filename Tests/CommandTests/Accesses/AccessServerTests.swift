@@ -40,7 +40,7 @@ struct AccessServerTests {
     }
 
     @Test("accesses with the same purpose or presenter do not wait for each other; other accesses do")
-    func accessesOfOnePurposeOrPresenterDoNotWait() throws {
+    func accessesOfOnePurposeOrPresenterDoNotWaitForEachOther() throws {
         try withServer { server in
             let one = try AwareProgram(server)
             let other = try AwareProgram(server)

@@ -71,8 +71,8 @@ struct MountTableTests {
         #expect(table.containing(Array("/srv/my".utf8))?.id == 22)
     }
 
-    @Test("a mount in a directory is hidden after another mount covers the directory")
-    func aMountInACoveredDirectoryIsHidden() {
+    @Test("a mount is hidden after another mount covers the directory that contains it")
+    func aMountIsHiddenIfAnotherMountCoversItsDirectory() {
         let table = MountTable(
             parsing: Array(
                 #"""
@@ -104,7 +104,7 @@ struct MountTableTests {
     }
 
     @Test("the mount table of this process is readable and contains a mount at /")
-    func thisProcessesMountTableHasARoot() throws {
+    func theMountTableOfThisProcessHasARoot() throws {
         #expect(try MountTable.current().top(at: Array("/".utf8)) != nil)
     }
 

@@ -163,7 +163,7 @@ struct ConnectionTests {
     }
 
     @Test("a dead process's connection is closed, even if its child inherited the socket")
-    func aDeadProcessesConnectionIsClosed() throws {
+    func theConnectionOfADeadProcessIsClosed() throws {
         let log = try withServer { server in
             let script = """
                 import os, socket, sys
@@ -294,7 +294,7 @@ struct ConnectionTests {
 /// Checks the watch that reports to a connection that its client process has ended.
 struct ProcessWatchTests {
     @Test("the end of a watched process is reported once; the end of a released process is not reported")
-    func aWatchedProcessesEndIsReportedOnce() throws {
+    func theEndOfAWatchedProcessIsReportedOnce() throws {
         let watch = try ProcessWatch()
         defer { watch.stop() }
         let told = ServerLog()

@@ -8,9 +8,9 @@ import Testing
 @Suite("Pauses of connections that send much at once")
 struct ReadThrottleTests {
     @Test(
-        "a connection's pause is twice the reading time of its user's other connections, plus other users' time"
+        "a connection pauses longer the more its user's other connections send, and a little longer for each other user"
     )
-    func aConnectionsPauseGrowsWithOtherConnections() {
+    func aConnectionPausesLongerIfOtherConnectionsSendMuch() {
         let throttle = ReadThrottle()
         let least = TimeAmount.microseconds(100)
         let alone = throttle.enter(for: .milliseconds(10), of: 1, least: least)

@@ -35,7 +35,7 @@ struct GuestTests {
     @Test(
         "a question after its deadline is dropped; for a path that a guest may not see, the guest counts as consenting"
     )
-    func lateQuestionsAreDroppedAndHiddenPathsCountAsConsent() throws {
+    func lateQuestionsAreDroppedAndGuestsConsentForHiddenPaths() throws {
         let (workQueue, readQueue, watch) = (FairWorkQueue(), FairWorkQueue(), try ProcessWatch())
         let services = try makeService(workQueue, readQueue, watch)
         let open = FakeDocument(ItemID(1), Array("pub/a".utf8))
@@ -54,7 +54,7 @@ struct GuestTests {
     }
 
     @Test(
-        "a guest's rights are checked once for all messages of one event, and once for those of the next event"
+        "a guest's rights are checked once for all messages of an event, and anew for the messages of the next event"
     )
     func aGuestsRightsAreCheckedOncePerEvent() throws {
         let source = CountedSource()

@@ -24,9 +24,9 @@ struct KernelCacheTrackerTests {
     }
 
     @Test(
-        "While a reader of a file's former state remains, opens do not use the cache; the next open refills it"
+        "Until the last reader of a file's former state closes it, opens do not use the cache; then an open refills the cache"
     )
-    func theCacheIsUnusedWhileAnOldReaderRemains() {
+    func theCacheIsUnusedWhileAReaderOfTheFormerStateRemains() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         #expect(cache.open(node, looking: 2) == .uncached)
@@ -60,7 +60,7 @@ struct KernelCacheTrackerTests {
         cache.close(NodeID(8))
     }
 
-    @Test("After the tracker gave up a file's cache, the next open refills it")
+    @Test("After the tracker gave up a file's cache, the next open of the file refills the cache")
     func anAbandonedCacheIsRefilled() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
@@ -70,7 +70,7 @@ struct KernelCacheTrackerTests {
     }
 
     @Test("Above the tracker's capacity, files with readers and only some other files stay in the tracker")
-    func filesWithReadersStayAboveTheCapacity() {
+    func aTrackerAboveItsCapacityForgetsNoFileWithReaders() {
         var cache = KernelCacheTracker<Int>(capacity: 100)
         #expect(cache.open(node, looking: 1) == .refill)
         cache.begin(node)

@@ -45,7 +45,7 @@ struct NodeIDEncodingTests {
     }
 
     @Test(
-        "The node number of a file on the source's device gives its inode number; no other node number does")
+        "The node number of a file contains the inode number only if the file is on the source's device")
     func theNodeNumberOfASourceFileContainsItsInodeNumber() {
         let longest: UInt64 = 1 << 48 - 1
         for inode in [1, 12, 1 << 32, longest] as [UInt64] {
@@ -64,8 +64,10 @@ struct NodeIDEncodingTests {
         #expect(NodeIDEncoding.inode(of: NodeIDEncoding.end | number(12)) == nil)
     }
 
-    @Test("If a node number is in use, the next node number is used, which gives the same inode number")
-    func aTakenNodeNumberIsReplacedByTheNext() {
+    @Test(
+        "If the node number for a file is in use, the file gets the next free node number"
+    )
+    func aFileGetsTheNextNodeNumberIfItsNumberIsInUse() {
         var taken: Set<UInt64> = []
         for _ in 0..<4096 {
             let number = number(12) { taken.contains($0) }

@@ -67,9 +67,9 @@ struct OwnChangesTests {
     }
 
     @Test(
-        "While a change by the mount is unfinished, any attributes of its file count as the mount's, for one second"
+        "While a change by the mount is unfinished, any attributes of its file count as made by the mount, for one second"
     )
-    func duringAChangeAllAttributesCountAsTheMounts() {
+    func duringAChangeAllAttributesCountAsMadeByTheMount() {
         own.note(file, .contents, at: Self.at(0))
         #expect(own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(1000)))
         #expect(own.changes(of: file).explain(nil, at: Self.at(1000)))
@@ -78,8 +78,10 @@ struct OwnChangesTests {
         #expect(!own.changes(of: NodeID(8)).explain(nil, at: Self.at(0)))
     }
 
-    @Test("After a change by the mount is finished, only the size and time that it left count as the mount's")
-    func afterAChangeOnlyItsResultCountsAsTheMounts() {
+    @Test(
+        "After a change by the mount, only the size and time that the change left count as made by the mount"
+    )
+    func afterAChangeOnlyItsResultCountsAsMadeByTheMount() {
         let change = own.note(file, .contents, at: Self.at(0))
         own.finish(file, change: change, leaving: Self.look(size: 10, written: 5))
         #expect(own.changes(of: file).explain(Self.look(size: 10, written: 5), at: Self.at(900)))
@@ -91,7 +93,9 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).explain(nil, at: Self.at(900)))
     }
 
-    @Test("After a later change begins, the result of an earlier change no longer counts as the mount's")
+    @Test(
+        "After the mount begins a later change, the result of its earlier change no longer counts as made by the mount"
+    )
     func aLaterChangeReplacesAnEarlierResult() {
         let first = own.note(file, .contents, at: Self.at(0))
         let second = own.note(file, .contents, at: Self.at(10))

@@ -53,8 +53,8 @@ struct ExpectedRetriesTests {
         #expect(expectedRetries.expectsNone)
     }
 
-    @Test("When a thread's former open ends, the retry of its later waiting open is still expected")
-    func theEndOfAThreadsFormerOpenLeavesTheLaterOpenExpected() {
+    @Test("When a thread's former open ends, the retry of the thread's later open is still expected")
+    func aThreadsLaterOpenIsStillExpectedAfterItsFormerOpenEnds() {
         let (former, latter) = (Open(1, of: document, by: 100), Open(2, of: document, by: 100))
         expectedRetries.addWaiting(former)
         expectedRetries.addWaiting(latter)

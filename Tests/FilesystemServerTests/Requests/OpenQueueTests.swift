@@ -54,7 +54,7 @@ import Testing
         #expect(begun.names.withLock { $0 } == (0..<100).map { "\($0)" })
     }
 
-    @Test("Another user's open starts before all opens of the first user have started")
+    @Test("If one user has many waiting opens, a second user's open starts before all of them have started")
     func anotherUsersOpenIsNotStarved() {
         for number in 0..<100 { add("\(number)", of: 1) }
         add("other", of: 2)
@@ -86,15 +86,17 @@ import Testing
         #expect(timers.count == 0, "a line that is over is not watched")
     }
 
-    @Test("Opens on another mount, which may hang, start separately")
-    func opensOfAnotherMountStartSeparately() {
+    @Test("Opens on a mount that hangs do not delay the start of opens on another mount")
+    func opensOnAHungMountDelayNoOpensOnAnotherMount() {
         add("distant", of: 1, on: 7)
         add("here", of: 1)
         #expect(threads.count == 2)
     }
 
-    @Test("From its 64th waiting open until all its opens have started, a user counts as crowded")
-    func aUserCountsAsCrowdedFrom64WaitingOpens() throws {
+    @Test(
+        "From a user's 64th waiting open, new opens of the user are queued until all queued opens have started"
+    )
+    func aUsersNewOpensAreQueuedFrom64WaitingOpens() throws {
         let parkedRequests = ParkedRequests(timers: try Timers(), counters: LiveCounters())
         func enter(_ count: UInt, of user: UInt32) {
             for token in 0..<count {

@@ -15,8 +15,10 @@ import Testing
         #expect(found == [200, 401])
     }
 
-    @Test("The limit covers any ten seconds, wherever they begin", arguments: [(50, true), (51, false)])
-    func theLimitCoversAnyTenSeconds(interval: UInt64, isQuick: Bool) {
+    @Test(
+        "The limit of opened documents covers any ten seconds, wherever they begin",
+        arguments: [(50, true), (51, false)])
+    func theLimitOfOpenedDocumentsCoversAnyTenSeconds(interval: UInt64, isQuick: Bool) {
         var pace = OpenRate()
         // Between the first and the 201st open, 200 intervals pass.
         let found = (0..<1_000).contains { pace.note(7, at: moment(3_000 + $0 * interval)) }

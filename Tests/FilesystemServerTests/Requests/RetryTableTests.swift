@@ -30,7 +30,7 @@ struct RetryTableTests {
     }
 
     @Test(
-        "A look-up without a GETATTR before it is not the retry, whether or not the wait is over",
+        "A look-up without a GETATTR before it is not taken for a retry, whether or not the wait of its thread is over",
         arguments: [true, false])
     func aLookupWithoutAGetattrIsNoRetry(isSettled: Bool) {
         let serial = beginRetry()
@@ -80,9 +80,9 @@ struct RetryTableTests {
     /// For an open that may create the file, the kernel holds the directory's lock. If the name was missing, the kernel sends
     /// GETATTR while it holds this lock.
     @Test(
-        "A GETATTR for an unlinked name counts as one that may hold the directory's lock, until a look-up by the thread"
+        "A GETATTR for an unlinked name counts as holding the directory's lock until its thread makes a look-up"
     )
-    func aGetattrForAnUnlinkedNameCountsAsHoldingTheLock() {
+    func aGetattrForAnUnlinkedNameCountsAsHoldingTheDirectorysLock() {
         _ = beginRetry(isUnlinked: true)
         #expect(retries[thread]?.mayHoldLock == true)
         #expect(look(in: NodeID(1)) == .traversal)
@@ -144,7 +144,7 @@ struct RetryTableTests {
     }
 
     @Test(
-        "After a GETATTR that was answered too early, the look-up is the retry, and no further GETATTR is held"
+        "After a GETATTR that was answered too early, the look-up is the retry, and no further GETATTR waits"
     )
     func theLookupAfterAnEarlyGetattrIsTheRetry() {
         let serial = beginRetry(isUnlinked: true)

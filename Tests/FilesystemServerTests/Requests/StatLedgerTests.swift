@@ -94,8 +94,10 @@ import Testing
         #expect(!ledger.wasTold(Self.process, of: Self.item, at: Self.at(1)))
     }
 
-    @Test("a save for a process is remembered until the process reads the document, for up to 60 s")
-    func aSaveForAProcessIsRememberedUntilItReads() {
+    @Test(
+        "a save that a process's stat caused is remembered until the process reads the document, for up to 60 s"
+    )
+    func aSaveThatAProcessCausedIsRememberedUntilTheProcessReads() {
         let ledger = StatLedger(askAgain: .seconds(30))
         let child = ProcessID(number: 101, started: 2)
         ledger.noteSaved(Self.item, for: Self.process, at: Self.at(0))

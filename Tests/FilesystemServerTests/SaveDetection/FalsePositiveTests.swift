@@ -81,7 +81,9 @@ struct FalsePositiveTests {
         #expect(stage.told == [])
     }
 
-    @Test("the removal of a saver's own temporary file begins no pending save; another program's file does")
+    @Test(
+        "no pending save begins if a saver removes its own temporary file, but one begins for another program's file"
+    )
     func aSaversOwnTemporaryFileIsNoDocument() {
         var stage = SaveTrace(with: "notes.bak")
         stage.create("report.txt.tmp", vim)

@@ -41,8 +41,8 @@ struct MovedDocumentsTests {
         }
     }
 
-    @Test("a recorded move expires 2 s after the mover's last step, and 10 s after the move")
-    func aMoveExpiresTwoSecondsAfterTheLastStep() {
+    @Test("a recorded move expires 2 s after the mover's last step, but at the latest 10 s after the move")
+    func aRecordedMoveExpiresTwoSecondsAfterTheMoversLastStep() {
         for (last, late, isSave) in [
             (0, 1_999, true), (0, 2_000, false), (1_500, 3_499, true), (1_500, 3_500, false),
             (9_000, 10_000, false),
@@ -59,7 +59,7 @@ struct MovedDocumentsTests {
     @Test(
         "a recorded move is final when another program uses the moved file, or the mover changes it"
     )
-    func anotherProgramsUseConfirmsTheMove() {
+    func anotherProgramsUseOfAMovedFileConfirmsTheMove() {
         var documents = MovedDocuments()
         documents.add(moved())
         let own = documents.resolveMove(NodeNumber(9), for: mover)

@@ -56,7 +56,7 @@ struct PendingSaveTableTests {
     }
 
     @Test(
-        "a pending save with the step itself as its only evidence ends after 250 ms; other pending saves stay"
+        "if only the removal itself is evidence of a save, the pending save ends after 250 ms; other pending saves stay"
     )
     func aPendingSaveWithoutEvidenceEndsAfter250Ms() {
         var table = PendingSaveTable()
@@ -69,8 +69,10 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .milliseconds(2_200))
     }
 
-    @Test("if the step itself is the only evidence, only the same program or its child completes the save")
-    func aPendingSaveWithoutEvidenceNeedsItsProgram() {
+    @Test(
+        "if only the removal itself is evidence of a save, only the removing program or its child completes the save"
+    )
+    func aPendingSaveWithoutEvidenceIsCompletedOnlyByItsProgram() {
         let child = SaveTrace.program(201, parent: 200, session: 60)
         let sibling = SaveTrace.program(202, parent: 60, session: 60)
         for (saver, isSave) in [(vim, true), (child, true), (sibling, false), (stranger, false)] {
@@ -83,9 +85,9 @@ struct PendingSaveTableTests {
     }
 
     @Test(
-        "if the step itself is the only evidence, a directory or link under the name does not complete the save"
+        "if only the removal itself is evidence of a save, a directory or link under the name does not complete the save"
     )
-    func aPendingSaveWithoutEvidenceNeedsAFile() {
+    func aPendingSaveWithoutEvidenceIsCompletedOnlyByAFile() {
         for evidence in [PendingSave.Evidence.removal, .move, .backupName] {
             var table = PendingSaveTable()
             let vacated = pendingSave("a", evidence: evidence)

@@ -25,9 +25,9 @@ struct HandleStateTests {
     }
 
     @Test(
-        "a handle that got no claim when its file became a document is in this state again after a later claim ends"
+        "a handle from before its file became a document may get a claim later, and has none after the end of that claim"
     )
-    func aBystandersHandleIsABystandersAfterItsLaterClaimEnds() {
+    func aHandleFromBeforeItsFileWasADocumentMayGetAClaimLater() {
         var handle = HandleCoordination.uncoordinated
         #expect(handle.becomeBystander() == true)
         #expect(handle.becomeBystander() == false)
@@ -57,7 +57,7 @@ struct HandleStateTests {
     }
 
     @Test("a write request counts as a write only after the handle's position was observed")
-    func aWriteAfterAnObservationCounts() {
+    func aWriteCountsOnlyAfterThePositionWasObserved() {
         var writing = HandleWriting()
         writing.noteRequest()
         #expect(!writing.hasWritten)

@@ -48,7 +48,9 @@ struct NodeDataUseTests {
         #expect(use.retain(second)?.rawValue == 2)
     }
 
-    @Test("after a change of owner, open handles keep the backing file, and later opens need a new one")
+    @Test(
+        "after a change of owner, open handles keep the backing file, and later opens need a new backing file"
+    )
     func aChangeOfOwnerReplacesTheBackingFile() {
         var use = NodeDataUse()
         _ = use.offer(first, ownerChanges: 0)
@@ -62,7 +64,7 @@ struct NodeDataUseTests {
         #expect(use.backingID == nil)
     }
 
-    @Test("a backing file that was opened before a change of owner cannot be used after it")
+    @Test("a backing file that was opened before a change of owner cannot be used after the change")
     func aBackingFileFromBeforeTheOwnerChangeIsUnusable() {
         var use = NodeDataUse()
         use.noteOwnerChange()

@@ -38,7 +38,7 @@ extension MountTests {
         @Test(
             "An unmount of a busy mount without visible users is retried, and fails with a reason if the mount stays busy"
         )
-        func aBrieflyBusyUnmountIsRetried() throws {
+        func theUnmountOfABrieflyBusyMountIsRetried() throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }
             try FileContents.write("text\n", to: mount.path + "/file")

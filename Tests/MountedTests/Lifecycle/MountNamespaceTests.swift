@@ -8,7 +8,7 @@ extension MountTests {
     /// its last copy is gone.
     @Suite struct MountNamespaceTests {
         @Test("An unused copy of a mount in another namespace keeps neither the daemon nor the source busy")
-        func anUnusedCopyOfAMountDoesNotKeepTheDaemon() throws {
+        func anUnusedCopyOfAMountKeepsNeitherDaemonNorSourceBusy() throws {
             guard Self.isRoot else { return print("only root has namespaces: shown by the run as root") }
             let mount = try MountedDirectory([])
             defer { mount.abandon() }

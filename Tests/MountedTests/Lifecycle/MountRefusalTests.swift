@@ -48,7 +48,7 @@ extension MountTests {
         }
 
         @Test("A directory that contains the daemons' sockets cannot be mounted")
-        func aSocketDirectoryIsRefused() throws {
+        func theDirectoryOfTheDaemonsSocketsIsNotMounted() throws {
             guard geteuid() == 0 else { return }
             for place in ["/run", "/"] {
                 let outcome = try TruceCommand.attempt("mount", place)

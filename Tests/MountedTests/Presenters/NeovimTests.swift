@@ -173,7 +173,7 @@ extension MountTests {
         @Test(
             "When another program saves the file, Neovim shows the new text after a single change event",
             arguments: Saver.allCases)
-        func anotherProgramsSaveReloadsOnce(saver: Saver) throws {
+        func neovimReloadsOnceAfterAnotherProgramsSave(saver: Saver) throws {
             let elsewhere = try Lab.freshDirectory("elsewhere")
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)

@@ -51,8 +51,10 @@ extension MountTests {
             }
         }
 
-        @Test("A stopped presenter delays a reader by its deadline, and `truce why` names the presenter")
-        func aStoppedPresenterDelaysByItsDeadline() throws {
+        @Test(
+            "A stopped presenter delays a reader until the presenter's deadline, and `truce why` names the presenter"
+        )
+        func aStoppedPresenterDelaysAReaderUntilItsDeadline() throws {
             try MountedDirectory.with("relinquish=1s", prepare: Self.writeNotes) { mount in
                 let presenter = try Self.present(mount)
                 presenter.send(SIGSTOP)
@@ -146,7 +148,7 @@ extension MountTests {
         }
 
         @Test("A presenter keeps its file when another hard link to the file is replaced")
-        func aPresenterStaysWhenAnotherLinkIsReplaced() throws {
+        func aPresenterKeepsItsFileWhenAnotherLinkIsReplaced() throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
                 try Program("ln").run(mount.path + "/notes.md", mount.path + "/copy.md")
                 try FileContents.write("other\n", to: mount.path + "/next.md")
@@ -182,7 +184,7 @@ extension MountTests {
         }
 
         @Test("A presenter keeps its file when another hard link to the file replaces a different file")
-        func aPresenterStaysWhenAnotherLinkReplacesAName() throws {
+        func aPresenterKeepsItsFileWhenAnotherLinkReplacesADifferentFile() throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
                 try FileContents.write("other\n", to: mount.path + "/latest.md")
                 let presenter = try Self.present(mount)

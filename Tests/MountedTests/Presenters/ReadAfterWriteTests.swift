@@ -38,7 +38,7 @@ extension MountTests {
             "A program reads back its own writes, and no presenter saves over them", arguments: Kind.allCases,
             RewriteMethod.allCases
         )
-        func ownWritesAreReadBack(kind: Kind, way: RewriteMethod) throws {
+        func aProgramReadsBackItsOwnWrites(kind: Kind, way: RewriteMethod) throws {
             try MountedDirectory.with("ask-again=0ms", prepare: PresenterTests.writeNotes) { mount in
                 let notes = mount.path + "/notes.md"
                 let presenter = try Self.start(kind, in: mount)

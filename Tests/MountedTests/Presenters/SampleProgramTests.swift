@@ -8,7 +8,7 @@ extension MountTests {
         @Test(
             "A sample program for Apple's file coordination prints the expected text with the library",
             arguments: ["NotesEditor", "FolderBrowser", "SyncAgent", "BatchCopier", "TwoPresenters"])
-        func sampleProgramsPrintTheExpected(sample: String) throws {
+        func sampleProgramsPrintTheExpectedText(sample: String) throws {
             try MountedDirectory.with { mount in
                 let program = try BuiltProgram.start(sample, mount.path)
                 let outcome = try program.wait(within: .seconds(90), for: "the end of \(sample)")

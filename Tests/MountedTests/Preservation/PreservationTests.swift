@@ -188,7 +188,7 @@ extension MountTests {
         }
 
         @Test("A version that is a hard link may be read only by users that may read the file now")
-        func linkedVersionsFollowTheirFilesMode() throws {
+        func aLinkedVersionIsReadableOnlyIfItsFileIsReadable() throws {
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
             let prepare = { (source: String) in
                 _ = try Script("echo text >\"$1/document\"; ln \"$1/document\" \"$1/link\"").run(source)

@@ -254,9 +254,9 @@ extension MountTests {
         }
 
         @Test(
-            "Contents that another user leaves beside an unchanged writer take that user's half of the room (D212)"
+            "Preserved contents of another user use that user's half of the store's room, and not the owner's half (D212)"
         )
-        func anotherUsersContentsUseTheirHalfOfTheRoom() throws {
+        func contentsOfAnotherUserUseThisUsersHalfOfTheRoom() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
             let prepare = { (source: String) in

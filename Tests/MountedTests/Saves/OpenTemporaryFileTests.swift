@@ -140,7 +140,7 @@ extension MountTests {
         }
 
         @Test("If a log is renamed and then removed, the later writes of each of its writers are preserved")
-        func severalWritersOfARenamedLogArePreserved() throws {
+        func theWritesOfSeveralWritersOfARenamedLogArePreserved() throws {
             try Self.with(PreservationTests.impatient, "document.log") { mount, holder in
                 let (second, other, old) = (
                     try ScriptedProcess(), try ScriptedProcess(), mount.path + "/document.log.old"

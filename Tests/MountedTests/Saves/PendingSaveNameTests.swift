@@ -36,7 +36,7 @@ extension MountTests {
         @Test(
             "While the program that renamed D to D.bak runs, another program can make a directory, pipe or link named D",
             arguments: ["mkdir", "mkfifo", "symlink", "link", "bind"])
-        func aBackedUpNameCanBeTakenWhileItsOwnerLives(maker: String) throws {
+        func aBackedUpNameCanBeTakenWhileTheRenamingProgramRuns(maker: String) throws {
             let prepare = { (source: String) in
                 try FileContents.write("old", to: source + "/document")
                 try FileContents.write("other", to: source + "/other")

@@ -184,9 +184,9 @@ extension MountTests {
         }
 
         @Test(
-            "The folder's presenter is asked about a deletion by an ordinary program, and the deletion is reported"
+            "A folder's presenter is asked about a deletion by an ordinary program, and gets an event of the deletion"
         )
-        func aDeletionByAnOrdinaryProgramIsAskedAndReported() throws {
+        func aFoldersPresenterIsAskedAboutADeletionAndGetsItsEvent() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (folder, program) = (try PresenterTests.present(mount, "."), try ScriptedProcess())
                 try program.must("unlink", mount.path + "/notes.md.bak")

@@ -59,7 +59,7 @@ extension MountTests {
             }
         }
 
-        @Test("A lock on a reader's other descriptor does not make a writer wait longer")
+        @Test("A lock on a second descriptor of a reader does not make a writer wait longer")
         func aLockedSecondDescriptorAddsNoDelay() throws {
             guard geteuid() == 0 else {
                 return print("only root keeps the kernel waiting: shown by root's run")
@@ -260,9 +260,9 @@ extension MountTests.SuspensionTests {
     }
 
     @Test(
-        "A suspended program that writes at its old position overwrites no other save without a version",
+        "A save is preserved before a suspended program overwrites the save by a write at its old position",
         arguments: [("new", saves: 3), ("kept", saves: 1)])
-    func savesThatASuspendedWriterOverwritesArePreserved(_ descriptor: String, saves: Int) throws {
+    func aSaveThatASuspendedWriterOverwritesIsPreserved(_ descriptor: String, saves: Int) throws {
         try Self.withFile { mount, file in
             let worker = Checkout.path("Tests/Workers/placed-writes")
             // The program that has the file open has changed nothing yet, so its claim is suspended after the time `idle`.
