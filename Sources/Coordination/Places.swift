@@ -20,8 +20,8 @@ public struct Place: Hashable, Sendable {
         get { directoryNumber == Self.none ? nil : ItemID(directoryNumber) }
         set { directoryNumber = newValue?.rawValue ?? Self.none }
     }
-    /// The number of the name; nil if the item has only one name. It distinguishes the names of an item, because a
-    /// program moves or deletes one name at a time.
+    /// The number that Truce gives to one name of an item with several names; nil if the item has only one name. A
+    /// program moves or deletes one name at a time, so the names must be distinguished.
     public var link: LinkID? {
         get { linkNumber == Self.none ? nil : LinkID(linkNumber) }
         set { linkNumber = newValue?.rawValue ?? Self.none }
@@ -32,7 +32,7 @@ public struct Place: Hashable, Sendable {
         linkNumber = link?.rawValue ?? Self.none
     }
 
-    /// Whether both places can be the same name. A place without the number of a name matches every name.
+    /// Whether both places can stand for the same name. A place without a name number (`link`) matches every place.
     public func isSameName(as other: Place) -> Bool {
         linkNumber == Self.none || other.linkNumber == Self.none || linkNumber == other.linkNumber
     }

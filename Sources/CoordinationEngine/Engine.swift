@@ -156,7 +156,7 @@ package final class Engine: Sendable {
     }
 
     /// Makes a claim under the lock. Returns the grant, if there is one. Also returns a step that was removed from the
-    /// journal, which the caller must release after the lock.
+    /// journal, which the caller must free after the lock is released.
     private func begin(
         _ request: ClaimRequest, by claimant: any Claimant, at now: Instant, in state: inout State
     ) -> (Grant?, JournalEntry?) {
@@ -259,7 +259,8 @@ package final class Engine: Sendable {
     /// The objects and effects that are left after the end of an access. Not copyable, because nearly every request
     /// ends an access and copies would cost time.
     package struct ClaimTeardown: ~Copyable, Sendable {
-        /// The record of the claim. Its release can close a file, so it is released after the lock.
+        /// The record of the claim. The end of the record can close a file, so the record is freed after the lock is
+        /// released.
         fileprivate let entry: ClaimRecord?
         fileprivate var step: JournalEntry?
         fileprivate var eventContext = EventContext()

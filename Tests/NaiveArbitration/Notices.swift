@@ -303,7 +303,8 @@ extension NaiveArbiter {
             }
         }
         tellAtOnce(id, presenter, itemEvent)
-        // N12: if the program goes on writing, its change is reported at once, and not at the end of the access session.
+        // N12: if the program goes on writing, its change is reported at once, and not only at the end of the access
+        // session.
         if isOngoing { reportWritten(names, id, presenter) }
         if members(of: id).isEmpty, accessSessions.contains(where: { $0.id == id && !isOwing($0) }) {
             trail(id)

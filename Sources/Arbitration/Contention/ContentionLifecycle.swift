@@ -39,7 +39,7 @@ extension Arbiter {
         contentions.hasRoom(at: resource, of: limits.holders)
     }
 
-    /// Y11: If a resource has fewer contentions than its limit allows, a new contention no longer gets the start of the
+    /// Y11: If a resource has fewer contentions than its limit, new contentions there no longer get the start of the
     /// resource's first contention.
     mutating func endFullness(at resource: Resource) {
         guard hasRoom(at: resource), contentions.fullSince(at: resource) != nil else { return }

@@ -93,8 +93,8 @@ extension Arbiter {
         while let (next, resource) = firstOfCandidates(left.first, &withoutCandidate) {
             if next == left.first { left.removeFirst() }
             if let holder = claims[next], holder.isHeld { review(holder, &effects) }
-            // The next holder of this resource must be found now. So this holder is marked, even if it got no
-            // contention.
+            // If this holder got no contention, it is marked as a holder that blocks no waiting claim. Without the
+            // mark, the loop would find this holder a second time.
             if let resource, locks.nextUncontended(at: resource) == next {
                 locks.markNonblocking(next, at: resource)
             }
@@ -168,7 +168,7 @@ extension Arbiter {
         let firstObservation = holder.nature == .handle ? now + bounds.firstObservationDelay : nil
         var since = beginning(of: holder)
         // Y11: While a resource has as many contentions as its limit allows, a new contention gets the start of the
-        // first one.
+        // first contention there.
         holder.forEachRequiredLock { lock in
             if let full = contentions.fullSince(at: lock.resource) { since = min(since, full) }
         }
@@ -209,7 +209,8 @@ extension Arbiter {
             agenda.addGrantCandidate(id)
             addContendedToReview(by: claim)
         }
-        // D2: The handle's program perhaps blocks fewer claims now, so its waiting claims may be in other cycles.
+        // D2: The handle's program perhaps blocks fewer claims now, so the program's waiting claims may be in other
+        // cycles.
         if claim.isHeld, isLast || !claim.isCountedHold, let party = families.party(of: id) {
             addRelativesToCandidates(of: party)
         }
@@ -217,7 +218,7 @@ extension Arbiter {
         releaseWatchers(of: id)
     }
 
-    /// This many of the last contended claims are searched for another contention of the same program.
+    /// How many of the newest contended claims are searched for another contention of the same program.
     ///
     /// A later contention of a program gets the start of the program's first contention. So any contention that is found
     /// shows this start.

@@ -11,8 +11,9 @@ struct CycleCandidateSearch {
         case claim(ClaimID)
         /// The hold of one program on a resource; the number is the index of the program among the holders.
         case holding(Resource, Int)
-        /// The holds of all programs with a smaller index. The case `from` has the holds of all programs from an index
-        /// on. By these two nodes, one claim leads to the holds of all programs except its own program.
+        /// The holds of all programs with a smaller index than the given one. The case `from` has the holds of all
+        /// programs from an index on. A claim leads to one node of each case, and so to the holds of all programs
+        /// except the claim's own.
         case before(Resource, Int)
         case from(Resource, Int)
         /// The waiting claims on which every claim of a program depends.
@@ -70,7 +71,8 @@ struct CycleCandidateSearch {
         var found: [GraphNode] = answering.map { .claim($0.waiting) }
         for lock in claim.requiredLocks {
             let resource = lock.resource
-            // Only the last of the earlier claims is added, because it leads to the others.
+            // Of the earlier claims, only the last is added, because the search reaches all other earlier claims from
+            // this claim.
             let waiters = graph.waiters(at: resource)
             for queue in [waiters.writers, waiters.readers] {
                 if let last = queue.last(before: claim.id) { found.append(.claim(last)) }

@@ -94,7 +94,7 @@ struct CycleScheduler {
     }
 
     /// Searches from the claims that need more steps. Each user gets half of the steps that are left at the user's
-    /// turn, and the last user gets all of them.
+    /// turn, and the last user gets all steps that are left.
     ///
     /// The next search begins with another user.
     private mutating func searchLarge() {

@@ -171,7 +171,8 @@ final class WaitForGraphView {
         if waiting <= threads {
             families.forEachClaim(of: process) { id in
                 guard let other = arbiter.families.party(of: id) else { return }
-                // If the process is only the partner of the claim's party, the thread is not known.
+                // If the process is only the partner of the claim's party (a second process that counts as the party),
+                // the thread is not known.
                 let thread = other.process == process ? other.thread : 0
                 for group in groups { if let holder = group.first(dependingOn: thread) { note(id, holder) } }
             }
@@ -195,8 +196,8 @@ final class WaitForGraphView {
 }
 
 extension HolderGroups.HolderGroup {
-    /// The lowest claim of the group that depends on a waiting claim of this thread, which is a thread of the same
-    /// process.
+    /// The lowest of the group's claims that depend on a waiting claim of the given thread. The thread is a thread of
+    /// the group's process.
     func first(dependingOn thread: Int32) -> ClaimID? {
         if thread == 0 { return first }
         switch (threads[thread]?.first, threads[0]?.first) {

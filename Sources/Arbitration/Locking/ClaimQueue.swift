@@ -50,7 +50,7 @@ struct ClaimQueue: Sequence, Sendable {
         /// Whether the given party is known, and all members are claims of this party.
         func isAll(of other: PartyNumber) -> Bool { other != 0 && partyNumber == other }
 
-        /// The number of members of the chunk with a smaller number than the given claim.
+        /// How many claims of the chunk were made before the given claim, and so have smaller numbers.
         func place(of claim: ClaimID) -> Int {
             var (low, high) = (0, members.count)
             while low < high {

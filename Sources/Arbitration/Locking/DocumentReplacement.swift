@@ -9,8 +9,8 @@ extension Arbiter {
         moveHandles(from: document, to: orphan)
     }
 
-    /// R2: Claims on the incoming file become claims on the document. Claims that handles hold on the replaced file
-    /// become claims on the orphan.
+    /// R2: Called when a save gives the name of a document to another file, the incoming file. Claims on the incoming
+    /// file become claims on the document. Claims that handles hold on the replaced file become claims on the orphan.
     mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         guard document != incoming else { return }
         if let orphan { moveHandles(from: document, to: orphan) }

@@ -92,8 +92,8 @@ extension LockTable {
 
     /// Stores how many claims wait for a resource now. Returns whether the queue has become overlong or short.
     ///
-    /// A queue becomes overlong above the limit, and short at half the limit. With a single length, a queue could
-    /// change often, and each change causes a review of all waiting claims.
+    /// A queue becomes overlong above the limit, and short at half the limit. With a single limit for both, a queue
+    /// could change often, and each change causes a review of all waiting claims.
     mutating func noteLength(of resource: Resource, _ count: Int, within limit: Int) -> LengthChange? {
         if count > limit { return overlong.insert(resource).inserted ? .becameOverlong : nil }
         if overlong.isEmpty || count > limit / 2 { return nil }

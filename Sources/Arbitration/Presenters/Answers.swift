@@ -6,7 +6,8 @@ extension Arbiter {
     mutating func answer(
         _ id: QuestionID, by presenter: PresenterID, _ answer: Answer, _ effects: inout [Effect]
     ) {
-        // P8: Even a late answer shows that the presenter responds, so it is no longer demoted.
+        // P8: Even a late answer shows that the presenter responds, so a presenter that was not asked any more is now
+        // asked again.
         registry.updateRecord(presenter) { ($0.forfeits, $0.unaskedWrites) = (0, []) }
         guard registry.questions[id]?.presenter == presenter, let question = registry.close(id) else {
             return
@@ -27,7 +28,8 @@ extension Arbiter {
         let isDemoted = registry.records[question.presenter]?.isDemoted ?? false
         effects.append(.forfeit(question, isDemoted: isDemoted))
         addRelativesToCandidates(of: question)
-        // P4: The party that caused the question is excused, even if the access session of the question has ended.
+        // P4: For some time, the party that caused the question does not wait for this presenter, even if the access
+        // session of the question has ended.
         excuse(question.cause.party, by: question.presenter)
         resumeAccessSessions(question, lacksConsent: true, &effects) { arbiter, accessSession, _ in
             arbiter.registry.updateAccessSession(accessSession) { $0.forfeitPendingQuestions() }

@@ -78,13 +78,13 @@ extension Arbiter {
             let isSpared = isSpared(record.presenter.party, by: party)
             let questionKinds = isSpared ? [] : questionKinds(of: claim, part, relation, party, on: id)
             let isNotified = relation == .item || relation == .package
-            // P7, P8, N15: A presenter is not asked because of an excused party, or while the presenter is demoted or
-            // muted.
+            // P7: A presenter is not asked if it has just forfeited a question for this party. P8, N15: Nor is it asked
+            // after three forfeits in a row, or while it is muted.
             let isAsked = !record.isLeftAlone && !isExcused(party, by: id)
             questionPlans[id, default: QuestionPlan(access: part.access)].add(
                 isAsked ? questionKinds : [], for: part.access, isNotified: isNotified)
-            // P12: Presenters of plain directories have no contents at risk. Muted presenters are listed by
-            // `unaskedWritesOfMuted`.
+            // P12: The list gets no presenters of plain directories, because these have no contents at risk. It gets no
+            // muted presenters, because `unaskedWritesOfMuted` lists them.
             guard part.access.isWrite, relation != .directory, record.mute == nil else { continue }
             let isLeftAlone = !isAsked && !questionKinds.isEmpty
             if isLeftAlone || (!isSpared && hasNotConsented(claim, part, record)) {

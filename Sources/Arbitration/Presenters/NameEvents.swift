@@ -107,8 +107,8 @@ struct NameEvents: Sendable {
 struct NameEventLog: Sendable {
     private(set) var entries: [NameEvents] = []
     private var index: [NameKey: Int] = [:]
-    /// The new name of the last move. It is stored for an exchange by two moves, in case the presenter is told between
-    /// the two.
+    /// The new name of the last move. It is stored because two moves can exchange two names, and the presenter can be
+    /// told of the first move before the second.
     private var lastArrival: NameKey?
     /// N10: Whether any name got or lost an item.
     private(set) var hasSteps = false
@@ -201,7 +201,7 @@ struct NameEventLog: Sendable {
     /// Forgets the events of names. The presenter is told of them in another notice.
     mutating func forget(_ names: [NameKey]) {
         guard names.contains(where: { index[$0] != nil }) else { return }
-        // For very many names a set avoids the comparison of all pairs.
+        // For more than a few names, a set avoids the comparison of all pairs.
         let (few, many) = names.count > 8 ? ([], Set(names)) : (names, [])
         entries.removeAll { few.contains($0.name) || many.contains($0.name) }
         reindex()

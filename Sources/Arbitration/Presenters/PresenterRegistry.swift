@@ -340,7 +340,7 @@ extension PresenterRegistry {
 
     mutating func setGuestWaiters(_ waiters: GuestWaiters, of guest: UInt32) { guestWaiters[guest] = waiters }
 
-    /// The process of a presenter, and the process of the presenter's partner.
+    /// The process of a presenter, and the process of its partner: a second process that counts as the presenter.
     func processes(of id: PresenterID) -> [ProcessID] {
         guard let party = records[id]?.presenter.party else { return [] }
         return [party.process, party.partner?.process].compactMap { $0 }

@@ -7,7 +7,7 @@ import Coordination
 /// party's claims (X5).
 struct ProcessFamilyIndex: Sendable {
     /// One thread of a process. The number is 0 if the thread is not known, or if the process is the partner of the
-    /// party.
+    /// party. A partner is a second process that counts as the party.
     private struct ThreadOfProcess: Hashable, Sendable {
         let process: ProcessID
         let number: Int32

@@ -45,8 +45,8 @@ extension Engine {
         return explanation
     }
 
-    /// Adds a step to the journal. If the journal removes an old step, that step is stored, so that it is released
-    /// after the lock.
+    /// Adds a step to the journal. If the journal removes an old step, the removed step is stored, so that its memory
+    /// is freed only after the lock is released.
     func note(
         _ step: JournalEntry.Step, at now: Instant, claim: ClaimID? = nil, by subject: (any JournalSubject)?,
         _ detail: String = "", in state: inout State

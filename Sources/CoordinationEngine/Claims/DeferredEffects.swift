@@ -18,7 +18,7 @@ extension Engine {
         case wake(Instant)
         case deliver(Mailbox)
         /// Delivers a question to a guest, and starts to count how long other users wait for the answer. The mailbox is
-        /// nil if an earlier effect of the event already delivers the messages in it.
+        /// nil if an earlier effect of the event already delivers the mailbox's messages.
         case deliverAndCharge(Mailbox?, QuestionID)
         case logAction(DeferredLogLine)
         case logDeadlock(Explanation, Deadlock.Resolution, (any JournalSubject)?)
@@ -277,11 +277,12 @@ extension Effect {
     }
 }
 
-/// Facts about the present event that its effects need, and objects that are released after the lock.
+/// Facts about the present event that its effects need, and objects that are freed after the lock is released.
 struct EventContext {
-    /// Records of ended claims, stored in order to be released after the lock.
+    /// Records of ended claims. They are stored, so that they are freed only after the lock is released.
     var dropped: [Engine.ClaimRecord] = []
-    /// Steps that were removed from the journal, stored in order to be released after the lock.
+    /// Steps that were removed from the journal. They are stored, so that they are freed only after the lock is
+    /// released.
     var droppedSteps: [JournalEntry] = []
     /// The presenter that answered this event's question with an error.
     var refuser: PresenterID?

@@ -34,7 +34,8 @@ package final class DelayLedger: Sendable {
     fileprivate struct Entry {
         let began: Instant
         var spent = TimeSpan.zero
-        /// The end of the time that was counted until now. Two delays at the same time are counted only once.
+        /// The moment up to which delays were counted. If two delays overlap in time, the common part is counted only
+        /// once.
         var chargedUntil: Instant
 
         init(began: Instant) { (self.began, chargedUntil) = (began, began) }
@@ -80,8 +81,8 @@ package final class DelayLedger: Sendable {
         TimeSpan(nanoseconds: Self.guestsTogether * allowance.nanoseconds)
     }
 
-    /// The account of a guest for the delays of another user. Nil if `guest` is not a guest, or is the delayed user
-    /// itself.
+    /// The account that sums up how long a guest has delayed another user. Nil if `guest` is not a guest, or is the
+    /// delayed user itself.
     package func account(of guest: UInt32?, delaying delayed: UInt32?) -> Account? {
         guard isGuest(guest), let guest, guest != delayed else { return nil }
         return Account(of: guest, delaying: delayed ?? Self.unknown)

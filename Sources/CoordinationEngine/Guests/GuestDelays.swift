@@ -12,8 +12,8 @@ extension Engine {
     /// the allowance of a guest is spent.
     private static let shortWait = TimeSpan.milliseconds(250)
 
-    /// The account and the start of the delay that a reader causes now. Nil if the reader belongs to no guest, or
-    /// delays no other user.
+    /// The delay that a reader causes now: the ledger's account for the delay, and the start of the delay. Nil if the
+    /// reader belongs to no guest, or delays no other user.
     private func delay(by reader: ClaimID, in state: State) -> (account: DelayLedger.Account, since: Instant)?
     {
         guard delays.hasGuests, let contention = state.arbiter.contention(of: reader),

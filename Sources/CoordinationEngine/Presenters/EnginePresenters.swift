@@ -317,7 +317,7 @@ extension Engine.State {
 
     func parties(of ids: some Sequence<PresenterID>) -> [Party] { ids.compactMap { presenters[$0]?.party } }
 
-    /// Removes presenters in the given order. Returns their entries, which the caller releases after the lock.
+    /// Removes presenters in the given order. Returns their entries, which the caller frees after the lock is released.
     fileprivate mutating func remove(
         _ ids: ArraySlice<PresenterID>, at now: Instant
     ) -> [PresenterEntry] {

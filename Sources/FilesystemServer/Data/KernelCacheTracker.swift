@@ -25,8 +25,9 @@ package struct KernelCacheTracker<Validator: Equatable> {
     }
 
     private var entries: [NodeID: Entry] = [:]
-    /// The number of entries that the table is meant to have. It has more only if more than half of the entries have readers.
-    /// The kernel has probably dropped the cached contents of many files without readers.
+    /// The number of entries that the table is meant to have. It has more only if more than half of the entries have
+    /// readers. Entries without readers can be dropped, because the kernel has probably dropped the cached contents of
+    /// many of their files.
     private let capacity: Int
     /// The number of entries at which ``makeRoom()`` drops some of them.
     private var limit: Int

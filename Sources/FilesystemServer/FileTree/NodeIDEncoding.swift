@@ -19,8 +19,9 @@ package enum NodeIDEncoding {
 
     /// Returns the number of a file. If another file has that number, returns the next free number.
     ///
-    /// Another file may have the number by a collision. Or it is still open, and had the same inode number before this file.
-    /// `elsewhere` identifies the file system or mount of a file that is not on the source's own mount.
+    /// Another file can have the number for two reasons: by a collision, or because an earlier file with the same inode
+    /// number is still open. `elsewhere` identifies the file system or mount of a file that is not on the source's own
+    /// mount.
     package static func number(
         inode: UInt64, born: FileStatus.Time, elsewhere: UInt64?, isTaken: (UInt64) -> Bool
     ) -> UInt64 {

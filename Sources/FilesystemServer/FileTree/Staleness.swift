@@ -2,10 +2,10 @@
 
 /// The time at which a name in a directory was last found to be removed or replaced out of band.
 ///
-/// A request that finds such a change fails, and the kernel looks up the request's path a second time, but not a third time
-/// (D214). During the second look-up, the daemon holds each file open that is looked up in this directory. So the request finds
-/// the file even if its name is removed once more. In other directories the daemon does not do this, and look-ups take no more
-/// time.
+/// A request that finds such a change fails, and the kernel looks up the request's path a second time, but not a third
+/// time (D214). During the second look-up, the daemon holds each file open that is looked up in this directory. So the
+/// request finds the file even if its name is removed once more. In other directories, the daemon holds no looked-up
+/// file open, so look-ups take no extra time.
 struct Staleness: Sendable {
     /// The time, in milliseconds, within which the kernel finishes looking up a path the second time.
     private static let period: UInt32 = 1_000

@@ -148,7 +148,8 @@ final class ReadWrite: Sendable {
     /// Stores a write error for all other handles of the file.
     ///
     /// The kernel reports a write error to every descriptor that is open at that time. With passthrough, a handle opens
-    /// a descriptor of its own only when it needs one. Without this, such a handle would never report the error.
+    /// a descriptor of its own only when it needs one. Without the stored error, such a handle would never report the
+    /// error.
     private func oweOthers(_ error: Errno, than handle: Handle) {
         for other in handles.all(on: handle.node) where other !== handle { other.owe(error) }
     }

@@ -39,7 +39,7 @@ final class CleanWriters: Sendable {
         if writer.observeWriting() == .clean { return false }
         let isChanged = !engine.hasWriter(besides: writer.currentClaim, and: claim) || writer.hasMoved
         guard isChanged else { return false }
-        // The writer is marked as one that has written. Later, the file may no longer show that it was changed.
+        // The writer is marked now as one that has written. Later, the file's times may no longer show the change.
         writer.markWritten()
         preserveProvisionalCopy(beside: writer)
         return true

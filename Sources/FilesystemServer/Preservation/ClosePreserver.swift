@@ -5,8 +5,8 @@ import LinuxSystem
 /// Preserves the contents that a writer leaves in a file at close(2), while other writers have the file open (D149).
 ///
 /// Usually the kernel answers close(2) before the daemon learns of the close, and a suspended writer may write in
-/// between. Where that can happen, the kernel sends a FLUSH request and waits. The daemon answers it when the contents
-/// are preserved.
+/// between. Where that can happen, the kernel sends a FLUSH request and waits. The daemon answers the FLUSH when the
+/// contents are preserved.
 final class ClosePreserver: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver

@@ -53,8 +53,8 @@ final class ContentPreserver: Sendable {
             return id
         }
         let closed = Self.closedDirectories(above: node)
-        // A later version of a growing file replaces this version if it begins with the same contents. But if a presenter
-        // refused or was silent, the version with the contents of this moment must stay.
+        // A later version of a growing file replaces this version if the later version begins with this version's
+        // contents. But if a presenter refused or was silent, the version with the contents of this moment must stay.
         let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
         let id =
             isGrown
@@ -81,8 +81,8 @@ final class ContentPreserver: Sendable {
         let seen = CopyBaseline(stamp: Stamp(status), isDoubtful: isTimeRacy(status))
         let first = try preserve(node, because: cause, by: subject)
         guard let store else { return step() }
-        // The list of writers is made before the step. The step may close the subject's handle and end its claim, which
-        // the list depends on.
+        // The list of writers depends on the subject's handle and claim. The step may close the handle and end the
+        // claim, so the list is made before the step.
         let writers = writers(beside: subject, because: cause)
         let request = PreservationRequest(
             path: node.path, cause: cause, closed: Self.closedDirectories(above: node),

@@ -4,8 +4,8 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// A copy of the contents that another program left in a file. Beside it, writers that had changed nothing still have
-/// the file open (D149).
+/// A copy of the contents that another program left in a file. Writers that had changed nothing when they were
+/// suspended or preempted still have the file open (D149).
 ///
 /// If one of these writers overwrites the contents, the copy becomes a version. The copy is discarded when all these
 /// writers have closed the file, or when another program leaves newer contents.

@@ -78,8 +78,8 @@ final class ParkedRequests: Sendable {
 
     /// The time between two reads of a thread's signals, after a signal that does not end the wait.
     static let interval = TimeSpan.milliseconds(50)
-    /// A request may be interrupted before it is parked. This is how long after the interrupt the daemon still expects that the
-    /// request will be parked.
+    /// A request may be interrupted before it is parked. The constant says how long after the interrupt the daemon
+    /// still waits until the request is parked.
     private static let longestArrival = TimeSpan.seconds(1)
 
     private let state = Mutex(State())

@@ -62,8 +62,8 @@ package struct PendingSave: Hashable, Sendable {
     package let opened: Instant
     /// The claim of the saving process for the document. The claim is held until the pending save ends.
     ///
-    /// The claim is stored here because a second pending save of the name may begin before the end of the first is carried out.
-    /// Each pending save then ends its own claim.
+    /// A second pending save of the name may begin before the end of the first pending save is carried out. So each
+    /// pending save stores its own claim, and ends only this claim.
     package let claim: ClaimID
 
     package init(

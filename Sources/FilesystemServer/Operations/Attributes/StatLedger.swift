@@ -22,10 +22,11 @@ package final class StatLedger: Sendable {
     /// How long a process waits for saves in all, within each ``window``.
     package static let patience = TimeSpan.seconds(1)
     package static let window = TimeSpan.seconds(2)
-    /// If a program got the size of the saved contents, it also reads the saved contents for this long.
+    /// How long a program that got the size of the saved contents also reads the saved contents, without the unsaved
+    /// changes.
     package static let tellingLasts = window
-    /// After a program's stat has caused a save, the daemon remembers this for so long. If the program destroys the
-    /// saved contents without having read them, they are preserved.
+    /// How long the daemon remembers that a program's stat(2) has caused a save. If the program destroys the saved
+    /// contents without having read them, they are preserved.
     package static let savingCounts = TimeSpan.seconds(60)
     /// The most documents that are remembered, and the most commands or processes for each document. If there are more,
     /// all entries are dropped.
@@ -34,12 +35,12 @@ package final class StatLedger: Sendable {
     private static let retryExpected = TimeSpan.seconds(1)
 
     private struct Record {
-        /// For each command, the time at which its stat has caused a save of the document.
+        /// For each command, the time at which a stat(2) by the command has caused a save of the document.
         var asked: [Command: Instant] = [:]
         /// For each process, the time at which it got the attributes without the unsaved changes.
         var told: [ProcessID: Instant] = [:]
-        /// For each process, the time at which the document was saved because of its stat. An entry is removed when the
-        /// process reads the document.
+        /// For each process, the time at which a presenter was asked to save the document because the process called
+        /// stat(2). An entry is removed when the process reads the document.
         var saved: [ProcessID: Instant] = [:]
     }
 

@@ -40,7 +40,8 @@ final class UnsavedStats: Sendable {
         statLedger = StatLedger(askAgain: context.engine.bounds.askAgainStat)
     }
 
-    /// How often a thread is checked until it sleeps in its system call. The time between two checks follows.
+    /// How many times at most the daemon checks whether a thread sleeps in its system call. The next constant is the
+    /// time between two checks.
     private static let mostAttempts = 20
     private static let timeBetweenLooks = TimeSpan.milliseconds(1)
 

@@ -92,8 +92,8 @@ final class HandleCloser: Sendable {
     func close(_ handle: Handle) {
         let unchanged = handle.mayWrite ? cleanWriters.unchangedWriters(of: handle.node, besides: handle) : []
         guard !unchanged.isEmpty else { return leave(handle) }
-        // The handle stays in the table of writers until the other writers have new baselines. Otherwise this handle's writes
-        // would count as writes of the others.
+        // The handle stays in the table of writers until the other writers have new baselines. Otherwise this handle's
+        // writes would count as writes of the other writers.
         handle.node.threads(for: .processObservation).run { [self] in
             if handle.isPreservedAtClose { return leave(handle) }
             let hasChanged = handle.truncates || cleanWriters.mayHaveWritten(handle)

@@ -115,8 +115,8 @@ final class HandleOpener: Sendable {
             data.pageCachePolicy.invalidate(handle.node)
             closer.close(handle)
         } else if handle.isClaimed, handle.isForExecution {
-            // While a program is executed, the kernel refuses writers of its file with ETXTBSY. So no claim is needed,
-            // which would keep writers waiting for hours.
+            // While a program is executed, the kernel refuses writers of its file with ETXTBSY. So this open needs no
+            // claim. If the claim stayed, writers might wait for hours.
             engine.end(handle.claim)
         }
     }

@@ -96,11 +96,10 @@ final class LockPoller: Sendable {
     }
 
     /// Lets an open of an empty file go ahead of the programs that have locked it. Probably the file exists only to be
-    /// locked, and it has no contents to lose.
+    /// locked, and an empty file has no contents to lose.
     /// - A program with the same name as a program that has locked the file does not wait.
     /// - A shell does not wait either. It may have locked the file itself before it executed the other program.
-    /// - Any other program waits until the locking programs have had the file open for `idle` without a write. Its
-    ///   writes are preserved as usual.
+    /// - Any other program waits until the locking programs have had the file open for `idle` without a write.
     private func letPass(_ opener: Handle) {
         let node = opener.node
         guard node.presentStatus?.size == 0 else { return }
