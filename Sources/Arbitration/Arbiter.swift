@@ -18,7 +18,7 @@ public struct Arbiter: Sendable {
     let bounds: Bounds
     let limits: WorkLimits
 
-    // If a claim's item has no other claim, only the next two properties have entries of the claim.
+    // If a claim's item has no other claim, only `claims` and `locks` have entries of the claim.
     var claims = ClaimTable()
     var locks = LockTable()
 
@@ -176,8 +176,8 @@ public struct Arbiter: Sendable {
     /// If so, a later write by the handle of `claim` overwrites what the other program has written.
     public func isSuperseded(_ claim: ClaimID) -> Bool {
         guard let own = claims[claim] else { return false }
-        // A later claim that has changed the file counts even if it is suspended: the file has the contents that it
-        // wrote.
+        // A later claim that has changed the file counts even if it is suspended: the file has the contents that the
+        // later claim's program wrote.
         return oldestWriter(beside: claim) { other in
             own.suspension != nil && (other.suspension == nil || other.id > own.id && !other.isClean)
                 || other.hasProceeded

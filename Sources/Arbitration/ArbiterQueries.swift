@@ -272,8 +272,8 @@ extension Arbiter {
                 else { return false }
                 let isConcerned =
                     !isOwn(party, record.presenter.party) && !isSpared(record.presenter.party, by: party)
-                // P7, P8, P26: Presenters are not asked after a forfeited question, after three forfeits, or about a
-                // name that they do not know.
+                // P7, P8, P26: A presenter is not asked soon after it forfeited a question for this party, after three
+                // forfeits in a row, or about an unknown name.
                 return isConcerned && !record.isLeftAlone && !isExcused(party, by: id)
                     && !registry.isUnreported(name, to: id)
             }

@@ -37,8 +37,8 @@ public struct ReadingOptions: OptionSet, Hashable, Sendable {
     public static let withoutChanges = Self(rawValue: 1)
     /// If the item is a symbolic link, its target is read.
     public static let resolvesSymbolicLink = Self(rawValue: 2)
-    /// The read causes no download of contents. Otherwise it is treated like any other read, with the same locks and
-    /// questions.
+    /// The read causes no download of contents. It needs the same locks, and causes the same questions, as a read
+    /// without this option.
     public static let immediatelyAvailableMetadataOnly = Self(rawValue: 4)
     /// The reader makes a copy and then ends the claim. Until then the claim is treated like the claim of any other
     /// read.

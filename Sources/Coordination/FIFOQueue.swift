@@ -3,8 +3,8 @@
 /// A queue that returns its elements in the order in which they were appended.
 package struct FIFOQueue<Element: Sendable>: Sendable {
     private var elements: [Element] = []
-    /// The number of removed elements that are still stored. They are freed together when they are more than half of
-    /// all.
+    /// The number of removed elements that are still stored. When they are more than half of all stored elements, all
+    /// of them are freed.
     private var taken = 0
 
     package init() {}

@@ -165,7 +165,8 @@ public struct Party: Hashable, Sendable {
             || other.ancestors.contains(process)
     }
 
-    /// Whether a process of this party, its own or its partner's, is also a process of the other party.
+    /// Whether the process of this party, or of its partner, is also the process of the other party or of that party's
+    /// partner.
     public func isSameProcess(as other: Party) -> Bool {
         if second == nil, other.second == nil { return process != nil && process == other.process }
         return anyIdentity { one in

@@ -135,7 +135,7 @@ final class CoordinatedFilesystem: Filesystem {
     /// Gives the lower services closures that call higher services.
     ///
     /// The closures and the services refer to each other, so they would never be freed. `deinit` removes the closures.
-    /// A closure that is still running then keeps its services until it returns.
+    /// If a closure is still running at that time, its services are freed only after it returns.
     private func connect(_ budget: DescriptorBudget) {
         saves.onNameResolved { [coordinator] name, directory in
             coordinator.completeLookupWaits(for: name, in: directory)

@@ -56,13 +56,13 @@ struct DetachedMountMonitor: Sendable {
     }
 
     private func look(_ end: ServiceShutdown) {
-        // The check runs on a worker thread. It would delay all other deadlines if it ran on the timers' thread.
+        // The check runs on a worker thread. On the timers' thread, the check would delay all other deadlines.
         filesystem.context.engine.workers.run { lookAtAll(end) }
     }
 
     private func lookAtAll(_ end: ServiceShutdown) {
-        // The time of the last request is read before the current time. In the other order, a request between the two
-        // reads would seem to come from the future.
+        // The time of the last request is read before the current time. If the current time were read first, a request
+        // between the two reads would seem to come from the future.
         let last = Instant(nanoseconds: lastRequest())
         if Engine.now.since(last) >= Self.quiet, filesystem.isAtRest, isEmpty {
             filesystem.context.engine.log(

@@ -284,8 +284,8 @@ extension Arbiter {
                 isBlocker(holder: holder.id, asWriter: lock.isWrite, of: $0, asWriter: isWrite)
             } ?? false
         }
-        // The seed makes different holders choose different waiting claims. So when a waiting claim ends, only few
-        // holders must choose again.
+        // By the seed, different holders choose different waiting claims. So when a waiting claim ends, only few
+        // holders must choose another claim.
         return waiting.writers.someStranger(of: holder.partyNumber, seed: holder.id) { isKeptOut($0, true) }
             ?? (lock.isWrite
                 ? waiting.readers.someStranger(of: holder.partyNumber, seed: holder.id) {

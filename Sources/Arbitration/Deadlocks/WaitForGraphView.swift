@@ -4,8 +4,8 @@ import Coordination
 /// The part of the wait-for graph that one search visits within its limit of steps.
 ///
 /// Very many threads of one program can wait for one resource, and each waits for the same holders and for all earlier
-/// claims. So the search visits only the first of these claims, and those on which a holder depends. All handles by
-/// which one thread holds a resource are treated as a single holder.
+/// claims. So the search visits only the first of these threads' claims, and the claims on which a holder depends. All
+/// handles by which one thread holds a resource are treated as a single holder.
 final class WaitForGraphView {
     /// The claims of one program that hold a resource and may depend on waiting claims.
     struct ProgramHold {

@@ -68,7 +68,7 @@ struct ClaimQueue: Sequence, Sendable {
     }
 
     private var head: Member?
-    /// All claims but the first; no chunk is empty.
+    /// All claims except the first, in chunks. No chunk is empty.
     private var rest: [Chunk] = []
     private(set) var count = 0
 
@@ -161,7 +161,7 @@ struct ClaimQueue: Sequence, Sendable {
     /// Any matching claim of any party except the given party. If a claim is given, only claims before it are searched.
     ///
     /// The seed decides where the search begins, so callers with different seeds find different claims. When one of
-    /// these claims ends, only its few callers have to find another claim.
+    /// these claims ends, only the few callers that found this claim must find another claim.
     func someStranger(
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, seed: ClaimID,
         where matches: (ClaimID) -> Bool

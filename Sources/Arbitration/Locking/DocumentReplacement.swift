@@ -18,7 +18,7 @@ extension Arbiter {
         for id in allClaims(on: incoming) {
             move(id, from: incoming, to: document) { place ?? $0 }
         }
-        // P11: The presenters of the incoming file become presenters of the document.
+        // P11: The presenters of the incoming file, which gets the document's name, become presenters of the document.
         for presenter in registry.presented[incoming] ?? [] {
             registry.leave(presenter)
             registry.enter(presenter, at: document)

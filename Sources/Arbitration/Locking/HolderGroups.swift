@@ -65,7 +65,7 @@ struct HolderGroups: Sendable {
             }
         }
 
-        /// Any claim of the group; the seed decides which claim.
+        /// Returns a claim of the group. Different seeds give different claims.
         func some(_ seed: ClaimID) -> ClaimID {
             uncontended.someStranger(of: 0, seed: seed) { _ in true }
                 ?? contended
@@ -73,7 +73,7 @@ struct HolderGroups: Sendable {
         }
     }
 
-    /// A list of groups. The same events always produce the same order.
+    /// A list of groups. The order of the list depends only on the events of the arbiter.
     struct HolderGroupList: Sendable {
         fileprivate(set) var all: [HolderGroup] = []
         private var places: [HolderKind: Int] = [:]
@@ -98,7 +98,7 @@ struct HolderGroups: Sendable {
 
         fileprivate subscript(kind: HolderKind) -> HolderGroup? { places[kind].map { all[$0] } }
 
-        /// The first matching group of the list; the seed decides where the search begins.
+        /// A group of the list for which the closure returns true. The seed decides where the search begins.
         func first(seed: ClaimID, where matches: (HolderGroup) -> Bool) -> HolderGroup? {
             if all.isEmpty { return nil }
             let start = Int((seed.rawValue &* 0x9E37_79B9_7F4A_7C15) >> 33) % all.count

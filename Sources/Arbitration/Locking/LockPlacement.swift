@@ -5,7 +5,8 @@ import Coordination
 extension Arbiter {
     /// S1 to S4: The locks that a claim needs: on its items, on their packages, and on the contents of directories.
     func requiredLocks(of claim: Claim) -> [RequiredLock] {
-        // B1: A batch only asks presenters about later accesses, so it requires no lock.
+        // B1: A batch is an announcement of later accesses. It only asks presenters about these accesses, so it
+        // requires no lock.
         if claim.nature == .batch { return [] }
         var requiredLocks: [RequiredLock] = []
         claim.forEachPart { part in
@@ -138,7 +139,8 @@ extension Arbiter {
         // The claim needs a read lock on the contents of a directory only while another claim requires the contents to
         // write.
         claim.setRequiredLocks(requiredLocks(of: claim))
-        // I1: When the claim was granted, it was not compared with the claims at its new resources.
+        // I1: At its grant, the claim was compared only with the claims at its old resources, and not with the claims
+        // at its new resources.
         if claim.isHeld { claim.mayOverlap = true }
         claims.replace(claim)
         enter(claim)

@@ -77,8 +77,8 @@ extension Arbiter {
                 reportExceptDeletions(of: id, &effects)
             }
         }
-        // The end of another access session can have reported events of this session. So the state of this session is
-        // read after those ends.
+        // When another access session ended, events of this session may have been reported. So the state of this
+        // session is read only now.
         reportExceptDeletions(of: asking.id, &effects)
     }
 
@@ -166,7 +166,8 @@ extension Arbiter {
         claims.update(claim.id) { $0.reportedStamp = stamp }
     }
 
-    /// Adds a pending save to the write sessions of its program, so that they go on until the save is complete.
+    /// Adds a pending save to the write sessions of its program, so that these sessions go on until the save is
+    /// complete.
     mutating func joinAccessSessions(_ claim: Claim, _ party: Party) {
         guard !registry.isEmpty, registry.consultations[claim.id] == nil else { return }
         var (joined, known): ([AccessSessionID], Set<AccessSessionID>) = ([], [])

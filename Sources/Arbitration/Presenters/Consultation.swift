@@ -101,7 +101,7 @@ extension Arbiter {
     ) -> AccessSessionID? {
         guard let record = registry.records[id] else { return nil }
         // P5, P6: Until a presenter has answered its question, accesses by programs that work for the presenter are
-        // treated as its own.
+        // treated as the presenter's own accesses.
         if isOnItsBehalf(party, answering: claim.answering, record) {
             registry.updateConsultation(of: claim.id) { $0.ownPresenters.append(id) }
             return nil

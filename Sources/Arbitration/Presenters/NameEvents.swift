@@ -414,8 +414,8 @@ extension Arbiter {
         // again.
         let hasAgreed =
             !accessSession.lacksConsent && accessSession.asked.contains { $0.request == .accommodateDeletion }
-        // N6: For the presenter of a plain directory, the deletion of the directory is stored like an event in the
-        // directory.
+        // N6: For the presenter of a plain directory (no package), the deletion of the directory is stored like an
+        // event in the directory.
         let isEnd = { (notice: NameNotice) in notice.subitem.item == record.item && notice.isOfDeletion }
         let isGone = notices.contains(where: isEnd)
         if accessSession.deleted == nil, !isGone {

@@ -29,8 +29,8 @@ extension Arbiter {
             }
             count(relation, record)
             note(itemEvent, under: id, at: record, &effects) { accessSession in
-                // N6: A plain directory has no contents of its own. So its change is stored like the change of an item
-                // below it.
+                // N6: A plain directory (no package) has no contents of its own. So its change is stored like the
+                // change of an item in the directory.
                 if relation == .item, !isPlainDirectory { return accessSession.changed = cause }
                 accessSession.nameEvents.change(item, at: place, cause)
             }
@@ -145,8 +145,8 @@ extension Arbiter {
         }
     }
 
-    /// P2: Asks presenters about a deletion that has happened already. They were not asked before, because it could
-    /// have been the first step of a save.
+    /// P2: Asks presenters about a deletion that has happened already. The presenters were not asked before the
+    /// deletion, because the deletion could have been the first step of a save.
     mutating func noteLoss(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
         let cause = Cause(party, .write(.forDeleting))
         // Paused presenters receive no notices about items in their directory, but they are asked this question.
@@ -159,7 +159,7 @@ extension Arbiter {
             if relation != .item, untold.contains(presenter), registry.isUnreported(name, to: presenter) {
                 continue
             }
-            // P5: A presenter is not asked about accesses of its own party, or of parties that work for it.
+            // P5: A presenter is not asked about accesses of its own party, or of parties that work for the presenter.
             guard let record = registry.records[presenter], !isOwn(party, record.presenter.party),
                 !isSpared(record.presenter.party, by: party), !record.isLeftAlone
             else { continue }
@@ -273,8 +273,8 @@ extension Arbiter {
         registry.eventCounts.countSubitemEvent(of: record)
     }
 
-    /// P5, P6: Whether a presenter, or a program that saves for it, caused an event. The presenter is not told of such
-    /// an event.
+    /// P5, P6: Whether an event was caused by a presenter, or by a program that saves for the presenter. The presenter
+    /// is not told of such an event.
     private func isOwnDoing(_ party: Party, under claim: ClaimID?, _ record: PresenterRecord) -> Bool {
         if isOwn(party, record.presenter.party) { return true }
         // When the presenters of the claim were selected, `ownPresenters` got the presenters for which the claim is
@@ -336,8 +336,8 @@ extension Arbiter {
         guard let claim, let consultation = registry.consultations[claim],
             !consultation.accessSessions.isEmpty
         else { return nil }
-        // I5: A claim has at most one access session with each presenter. If the claim has many sessions, the list of
-        // the presenter is searched instead of the claim's list.
+        // I5: A claim has at most one access session with each presenter. If the claim has more than 8 sessions, this
+        // function searches the presenter's list of sessions, and not the claim's list.
         guard consultation.accessSessions.count > 8 else {
             return consultation.accessSessions.first {
                 registry.accessSessions[$0].map { $0.presenter == presenter && $0.isWrite } ?? false

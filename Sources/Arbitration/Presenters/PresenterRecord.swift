@@ -53,7 +53,7 @@ struct PresenterRecord: Sendable {
     }
     /// P8: Whether the presenter has forfeited so many questions in a row that it is not asked any more.
     var isDemoted: Bool { forfeits >= Self.demotingForfeits }
-    /// P8, N15: Whether the presenter is not asked, because it is demoted or muted.
+    /// P8, N15: Whether the presenter is not asked, because it has forfeited too many questions in a row or is muted.
     var isLeftAlone: Bool { isDemoted || mute != nil }
 
     /// The largest number of items in `unaskedWrites`.
@@ -67,7 +67,7 @@ struct PresenterRecord: Sendable {
         unaskedWrites.insert(item)
     }
 
-    /// The number of forfeits in a row after which a presenter is demoted.
+    /// After this number of forfeited questions in a row, a presenter is not asked any more.
     static let demotingForfeits = 3
 }
 
@@ -77,7 +77,7 @@ struct Consultation: Sendable {
     /// The index of the access session that was last found to wait for an answer. The next search begins at this
     /// session.
     var awaited = 0
-    /// P6: Presenters for which this claim is their own access, for example because they save by it.
+    /// P6: Presenters for which this claim is their own access, for example because the presenters save by this claim.
     var ownPresenters: [PresenterID] = []
     /// Presenters that the claim did not ask, because they forfeited earlier questions (P7, P8).
     var skippedPresenters: [PresenterID] = []

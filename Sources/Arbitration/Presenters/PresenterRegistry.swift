@@ -32,8 +32,8 @@ struct PresenterRegistry: Sendable {
     private(set) var consultations: [ClaimID: Consultation] = [:]
     /// For each process, the number of questions that its presenters have not answered.
     private(set) var openQuestionCounts: [ProcessID: Int] = [:]
-    /// For each guest, the number of questions that its presenters have not answered, and the claims that wait for
-    /// them.
+    /// For each guest, the number of questions that the guest's presenters have not answered, and the claims that wait
+    /// for the answers.
     private(set) var guestWaiters: [UInt32: GuestWaiters] = [:]
     /// The numbers of events and questions that the presenters of each guest have received.
     var eventCounts = PresenterEventCounts()
@@ -160,7 +160,7 @@ extension PresenterRegistry {
     /// missed it.
     mutating func noteMissed(in directory: ItemID) { pauses.noteHappening(below: directory) }
 
-    /// N14: Whether there was an event below the directory of a paused presenter of which the presenter was not told.
+    /// N14: Whether a paused presenter was not told of an event below its directory.
     func hasMissed(_ id: PresenterID) -> Bool {
         guard let record = records[id], let pause = record.pause else { return false }
         return pause.hasMissed || record.item.map { pauses.hasMissed($0, since: pause.began) } ?? false

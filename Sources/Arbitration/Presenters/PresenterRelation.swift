@@ -7,7 +7,7 @@ enum PresenterRelation: Hashable, Sendable {
     case item
     /// The presenter shows a package above the item.
     case package
-    /// The presenter shows a plain directory above the item.
+    /// The presenter shows a directory above the item that is no package.
     case directory
     /// The presenter shows an item below the accessed item.
     case below
@@ -30,7 +30,7 @@ extension Arbiter {
         by part: ClaimRequest.Part, of claim: Claim, _ body: (PresenterID, PresenterRelation) -> Void
     ) {
         registry.forEachConcerned(by: part.item, where: { isOfThisName($0, part) }) { body($0, .item) }
-        // P18: Presenters of plain directories above the item are asked only about deletions.
+        // P18: Presenters of directories above the item that are no packages are asked only about deletions.
         let isDeletion = claim.deletes(part) && registry.agreeingToDeletions > 0
         if tree.packages > 0 || isDeletion {
             for directory in tree.ancestors(of: part.item, at: part.place) {

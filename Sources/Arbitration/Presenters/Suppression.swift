@@ -37,8 +37,8 @@ private struct MissedEvents: Sendable {
 }
 
 extension Party {
-    /// P5: Whether no presenter distinguishes the two parties: the accesses of both are its own accesses, or the
-    /// accesses of neither are.
+    /// P5: Whether every presenter treats the two parties in the same manner: as its own program, or as another
+    /// program.
     fileprivate func isAlike(_ other: Party) -> Bool {
         purpose == other.purpose && process == other.process
             && partner?.process == other.partner?.process

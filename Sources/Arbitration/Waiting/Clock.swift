@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The time of the arbiter, its timers, and the wake-ups that it has requested.
+/// The time of the arbiter, its timers, and the wake-ups that the arbiter has requested.
 ///
 /// Invariants:
 ///

@@ -175,7 +175,7 @@ extension Arbiter {
     /// wait for the new holder.
     ///
     /// Holders of one process have the same related claims, so each process is looked up once. A holder with a purpose
-    /// is also related to the claims with this purpose. So each holder with a purpose is looked up.
+    /// is also related to the claims with this purpose, so each such holder is looked up separately.
     private mutating func addRelativesOfNewHolders() {
         var processes: Set<ProcessID> = []
         for id in agenda.newHolders {

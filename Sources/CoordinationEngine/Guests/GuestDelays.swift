@@ -177,8 +177,8 @@ extension Engine {
         }
     }
 
-    /// How many claims of a delayed user are considered in one step that shortens deadlines. Later steps follow for the
-    /// other claims.
+    /// The number of claims of a delayed user for which one step shortens the deadlines of questions. Later steps
+    /// follow for the user's further claims.
     private static let shortenedAtOnce = 64
 
     /// Counts how long other users wait for a guest's answers. If the guest's allowance is spent, shortens the

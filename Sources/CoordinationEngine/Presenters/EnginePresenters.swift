@@ -38,7 +38,7 @@ package struct PresenterMessage: Sendable {
         self.moment = moment
     }
 
-    /// The message without the item. Such a notice says only that something in the directory has changed.
+    /// The message without the item. The message then says only that something in the directory has changed.
     package var withoutSubitem: PresenterMessage {
         guard case .notice(let notice, .some) = content else { return self }
         return PresenterMessage(
@@ -222,8 +222,7 @@ extension Engine {
         }
     }
 
-    /// Reports the item and place of a document once more if they have changed since the last report. This repeats
-    /// until the last report is true.
+    /// Reports the item and place of a document, and repeats this as long as they differ from the last report.
     private func follow(
         _ document: any TrackedDocument, of presenter: PresenterID, from told: (item: ItemID, place: Place)
     ) {

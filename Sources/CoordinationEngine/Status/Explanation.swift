@@ -153,8 +153,8 @@ package struct Explanation: Sendable {
 extension Explanation.ExplainedClaimant {
     fileprivate var name: String { Engine.name(of: attribution) }
 
-    /// The access of this claimant that competes with an access of another claimant: an access to the same path, if
-    /// there is one.
+    /// The access of this claimant that competes with an access of the claimant `other`. If both claimants access one
+    /// path, this is the access to that path.
     fileprivate func intent(beside other: Self) -> Intent {
         let paths = other.intents.map { $0.path() }
         let own = intents

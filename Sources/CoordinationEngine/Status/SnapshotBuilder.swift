@@ -21,7 +21,7 @@ extension Engine {
                 []
     }
 
-    /// The claims and presenters of one item; with nil, those of the whole mount.
+    /// The claims and presenters of one item. If `item` is nil, the claims and presenters of the whole mount.
     ///
     /// Returns the oldest claims and presenters, at most `limit` of each. The method can read `/proc` and then blocks.
     package func snapshot(of item: ItemID?, atMost limit: Int = .max) -> CoordinationSnapshot {
@@ -183,7 +183,7 @@ extension ProcessDescription {
         self.init(pid: process, program: program ?? [])
     }
 
-    /// Describes a process with its user. May look up both in `/proc`.
+    /// Describes a process and its user. Reads them from `/proc` if the attribution does not have them.
     fileprivate init(lookingAt attribution: Attribution) {
         self.init(attribution)
         user = attribution.user

@@ -8,8 +8,8 @@ import Synchronization
 
 /// The files that programs lock themselves, by flock(2) or fcntl(2).
 ///
-/// A file gets an entry when the daemon first sees that a program has locked the file by a writable descriptor. The daemon
-/// removes the entry some time (``memory``) after the last handle with such a lock was closed.
+/// A file gets an entry when the daemon first sees that a program has locked the file by a writable descriptor. When
+/// the last handle with such a lock is closed, the daemon removes the entry after the time ``memory``.
 final class AdvisoryLocks: Sendable {
     private struct Entry {
         weak var node: Node?
@@ -57,7 +57,8 @@ final class AdvisoryLocks: Sendable {
         change { state in
             guard state.entries.count < Self.most || state.entries[node.id] != nil else { return }
             var entry = state.entries[node.id] ?? Entry()
-            // The kernel may have given the node's number to another file since this entry was made for the former file.
+            // The kernel may have used the node's number for another file after this entry was made. The entry is then
+            // about the former file.
             if entry.node !== node { entry = Entry(node: node) }
             entry.programs.insert(program)
             entry.handles.insert(handle.id)

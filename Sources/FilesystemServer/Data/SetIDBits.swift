@@ -34,8 +34,8 @@ extension DataPlane {
     private func modeKept(_ status: FileStatus, by caller: Caller) -> UInt32 {
         guard status.mode & (S_ISUID | S_ISGID) != 0, !status.isDirectory else { return status.mode }
         let kept = status.mode & ~S_ISUID
-        // On a file that its group cannot execute, the set-group-ID bit once meant mandatory locking. On such a file, members
-        // of the group may keep the bit.
+        // If the group cannot execute the file, the set-group-ID bit once meant mandatory locking. In this case the bit
+        // is not removed for members of the group.
         let losesGroup = status.mode & S_IXGRP != 0 || !isMember(caller, of: status.group)
         return losesGroup ? kept & ~S_ISGID : kept
     }

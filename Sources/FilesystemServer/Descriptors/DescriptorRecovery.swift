@@ -116,7 +116,8 @@ extension Node {
             }
             return try descriptor.descriptor.status().linkCount <= 1
         } catch {
-            // The result false means that the file may have several names. The caller then leaves the descriptor open.
+            // It is unknown whether the file has several names. So the answer is false, and the caller leaves the
+            // descriptor open.
             return false
         }
     }

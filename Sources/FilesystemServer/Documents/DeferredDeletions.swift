@@ -28,8 +28,8 @@ final class DeferredDeletions: Sendable {
     private struct State {
         var removals: [NodeID: [NameBytes: DeferredDeletion]] = [:]
         var lastSerial: UInt64 = 0
-        /// The former places of removed files about which presenters were asked. When `recent` is full, it becomes `older`, and
-        /// the former `older` is forgotten.
+        /// The former places of removed files about which presenters were asked. When `recent` is full, its contents
+        /// are moved to `older`, and the former contents of `older` are dropped.
         var recent: [ItemID: Place] = [:]
         var older: [ItemID: Place] = [:]
     }

@@ -105,8 +105,9 @@ final class DocumentFinder: DocumentSource {
         }
         let item = node.item
         let file = documents.track(item, at: .node(node))
-        // A request that removes the name first changes the node, and then searches for a tracked document. This code works in
-        // the opposite order: it tracks the document, and then checks the node. So at least one of the two sees the other.
+        // A request that removes the name first changes the node, and then searches for a tracked document. This code
+        // works in the opposite order: it tracks the document, and then checks the node. So if both run at the same
+        // time, at least one of the two finds what the other has changed.
         if node.item == item, node.hasName {
             if let last { noteFound(item, last) }
             return file

@@ -151,7 +151,8 @@ final class DocumentIdentity: Sendable {
 
     /// Makes `node` the document that has lost its name, and sends an event for a move: the supposed save was a move.
     private func follow(_ pendingSave: PendingSave, to node: Node, by claimant: (any Claimant)?) {
-        // A file may have taken the name in the meantime, and may be the document now. Then nothing is to be done.
+        // Another file may have taken the name before this call, and may be the document now. In this case this
+        // function does nothing.
         guard documents.resolveAwaited(pendingSave.document, at: node) else { return }
         adopt(pendingSave.document, by: node)
         events.noteNames(of: node)
@@ -159,9 +160,10 @@ final class DocumentIdentity: Sendable {
         engine.noteMove(of: pendingSave.document, move, by: claimant?.identify() ?? .nobody)
     }
 
-    /// Ends a pending save of a document that is not tracked, because the supposed save was a move or a deletion. If the file
-    /// that had the missing name has another name now, it becomes the document again, and waiting claims follow it. Presenters
-    /// of the directory get an event for a move, or for a deletion if the file has no name.
+    /// Ends a pending save of a document that is not tracked, because the supposed save was a move or a deletion. If
+    /// the file that had the missing name has another name now, this file becomes the document again, and waiting
+    /// claims follow the file. Presenters of the directory get an event for a move, or for a deletion if the file has
+    /// no name.
     private func follow(_ pendingSave: PendingSave, untrackedBy claimant: (any Claimant)?) {
         let former = nodes[NodeID(pendingSave.oldNode.rawValue)].flatMap { $0.hasName ? $0 : nil }
         if let former { adopt(pendingSave.document, by: former) }

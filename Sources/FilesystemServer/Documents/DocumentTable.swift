@@ -72,8 +72,8 @@ package final class DocumentTable: Sendable {
             released += leave(file, in: &state)
             return nil
         }
-        // An alias counts as one finder of its successor, the document that it has become part of. The alias is gone now, so
-        // the successor loses this finder.
+        // An alias counts as one finder of its successor, the document that the alias has become. Now the alias is
+        // gone, so the successor has one finder less.
         if let successor { release(successor) }
     }
 

@@ -7,8 +7,9 @@ import LinuxSystem
 /// Makes claims for files that are already open when they become documents: helper files, databases and logs that get a
 /// document's name.
 ///
-/// Many programs save by renaming such a file to the document's name, and close the file only after the rename. Other programs
-/// wait for the document until then. If another program replaces or removes the file, its writes are preserved.
+/// Many programs save by renaming such a file to the document's name, and close the file only after the rename. Other
+/// programs wait for the document until then. If another program replaces or removes the file, the writes of the saving
+/// program are preserved.
 extension DocumentIdentity {
     /// Makes a claim for each handle by which a program may write to the file. The caller calls this function before the file
     /// gets the document's name. At that time no other program has a claim on the file, so the claims are granted without a
@@ -53,7 +54,8 @@ extension DocumentIdentity {
             return markUnclaimedWriter(handle)
         }
         let isFirst = handle.claimLate(claim)
-        // The handle has got another claim or was closed meanwhile. In both cases no other code would end this claim.
+        // While this claim was made, the handle has got another claim or was closed. In both cases only this code can
+        // end this claim.
         guard isFirst, handles[handle.id] != nil else { return engine.end(claim) }
         // The program is identified now. Later, when another claim waits for this claim, the handle's thread may have ended.
         _ = handle.identify()

@@ -42,7 +42,8 @@ struct SaveAssessment: Sendable {
     /// step of a save.
     enum ConsultationTime: Sendable {
         case before
-        /// Presenters are asked a moment after the removal, if no other file has the name then (``DeferredDeletions``).
+        /// Presenters are asked a moment after the removal, unless another file has got the name by that time
+        /// (``DeferredDeletions``).
         case afterwards
     }
 

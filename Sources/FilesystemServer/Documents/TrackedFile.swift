@@ -46,12 +46,14 @@ final class TrackedFile: TrackedDocument {
         var location: Location
         /// The state of the file when the last event was sent, or when tracking began. Nil until the file was first observed.
         var snapshot: FileSnapshot?
-        /// The number of presenters and clients that have found the document, and of its aliases.
+        /// The number of presenters and clients that have found the document, plus the number of the document's
+        /// aliases.
         var finders = 1
         /// The nodes from the document's location to the root. They stay in the node table even if the kernel forgets their
         /// inodes.
         var retainedNodes: [Node] = []
-        /// The document that this object has become an alias of; nil if it is no alias.
+        /// The document of which this object is an alias, because both documents have become one; nil if this object is
+        /// no alias.
         var successor: TrackedFile?
     }
 

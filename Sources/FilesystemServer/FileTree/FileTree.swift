@@ -9,7 +9,8 @@ final class FileTree: Sendable {
     let places: PlaceRegistry
     let memoryTrimmer: MemoryTrimmer
 
-    /// Creates the tree. The `observer` is called for each directory; it is nil if the source is not watched.
+    /// Creates the tree. The `observer` is called when the kernel gets to know or forgets a directory. It is nil if the
+    /// source is not watched.
     init(
         of root: consuming OwnedDescriptor, _ context: MountContext, budget: DescriptorBudget,
         observer: (any NodeObserver)?

@@ -19,8 +19,8 @@ package final class InodeNumberMap: Sendable {
 
     fileprivate struct State {
         var prefixes: [UInt64: UInt64] = [:]
-        /// The files by their numbers in the table. When `recent` is full, it becomes `older`, and the former `older` is
-        /// forgotten.
+        /// The files by their numbers in the table. When `recent` is full, its contents are moved to `older`, and the
+        /// former contents of `older` are dropped.
         var recent: [UInt64: Origin] = [:]
         var older: [UInt64: Origin] = [:]
         /// Files that have another number than the computed one, because another file already had that number. There are hardly

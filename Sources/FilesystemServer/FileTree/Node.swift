@@ -287,7 +287,7 @@ extension Node {
         return kept
     }
 
-    /// Opens the node's descriptor. Until ``unpin()``, the file can then be reached even if its name changes.
+    /// Opens the node's descriptor. Until ``unpin()`` is called, the file can be reached even if its name changes.
     func pin() throws(Errno) -> SharedDescriptor {
         let cached = state.withLock { state in
             state.reach.pin()

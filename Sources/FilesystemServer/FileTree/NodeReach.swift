@@ -72,7 +72,8 @@ struct NodeReach {
 
     mutating func pin() { pins += 1 }
 
-    /// Removes a pin. If the node does not need its descriptor any more, returns the descriptor; otherwise nil.
+    /// Removes a pin, because a handle is closed. If the node does not need its descriptor any more, returns the
+    /// descriptor; otherwise nil.
     mutating func unpin() -> SharedDescriptor? {
         pins -= 1
         return takeUnneeded()

@@ -25,7 +25,8 @@ final class NodeTable: Sendable {
         var nodes: [NodeID: Entry] = [:]
         /// Files that have another number than the computed one, because another file had the computed number.
         var strays: [FileKey: NodeID] = [:]
-        /// Nodes of files that have lost their last name. If a file now has the inode number of such a node, it is a new file.
+        /// Nodes of files that have lost their last name. A file that is now found with the inode number of such a node
+        /// is a new file.
         var retired: Set<NodeID> = []
         /// The directories that are retained for a node, by the number of the node. The kernel has asked for the node by
         /// number, so it may not know the directories above the node. One look-up retains each directory as long as the kernel

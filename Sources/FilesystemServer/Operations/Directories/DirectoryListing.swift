@@ -22,7 +22,7 @@ final class ListingTable: Sendable {
         private enum Snapshot {
             case unread(DirectorySnapshot)
             case begun(DirectorySnapshot)
-            /// All names were sent, up to this offset. The snapshot was freed.
+            /// All names were sent, and the snapshot was freed. The names end at this offset.
             case ended(Int)
             case none
         }

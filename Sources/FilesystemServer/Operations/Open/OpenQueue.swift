@@ -63,7 +63,7 @@ final class OpenQueue: Sendable {
 
     /// If a user has this many waiting opens, further opens of the user are queued.
     static let crowd = 64
-    /// How many opens a thread begins before it gives other work a chance.
+    /// How many opens of a queue a thread begins in succession before other work can use the thread.
     private static let batch = 16
 
     private let state = Mutex(State())
