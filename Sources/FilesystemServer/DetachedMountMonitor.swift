@@ -14,7 +14,7 @@ import LinuxSystem
 /// mount, the daemon goes on answering them. When no program uses the mount, the daemon ends. If the daemon stayed for
 /// an unused mount, the source could not be mounted a second time.
 struct DetachedMountMonitor: Sendable {
-    /// The daemon ends only if no request has come for this time.
+    /// The daemon ends only if it has received no request for at least this long.
     private static let quiet = TimeSpan.seconds(1)
     /// The time between two checks whether the mount is used. Each check inspects all processes.
     private static let interval = TimeSpan.seconds(1)

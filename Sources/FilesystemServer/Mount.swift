@@ -53,7 +53,7 @@ package final class Mount: StatusSource {
     private let entry: MountEntry
     package let engine: Engine
 
-    /// Mounts the source. The kernel holds the requests of programs back until ``serve()`` is called.
+    /// Mounts the source. Until ``serve()`` is called, requests of programs wait in the kernel.
     package init(
         mirroring source: consuming OwnedDescriptor, at mountpoint: String,
         configuration: MountConfiguration, store: VersionStore?, log: @escaping @Sendable (String) -> Void

@@ -119,8 +119,8 @@ extension Arbiter {
         return first
     }
 
-    /// Returns the holder of a resource with the lowest number that blocks a waiting claim. Nil if there is none, or
-    /// the resource has no room for a contention.
+    /// Of the holders of a resource that block a waiting claim, returns the holder with the lowest number. Nil if there
+    /// is none, or the resource has no room for a contention.
     private mutating func candidate(at resource: Resource) -> ClaimID? {
         guard let lockQueue = locks[resource], !lockQueue.waiting.isEmpty, hasRoom(at: resource) else {
             return nil

@@ -66,7 +66,7 @@ final class WaitForGraphView {
         return !isSpent
     }
 
-    /// The waiters for a resource that the search visits, in the order of their numbers.
+    /// Of the claims that wait for a resource, the claims that the search visits, in the order of their numbers.
     func waiters(at resource: Resource) -> (writers: [ClaimID], readers: [ClaimID]) {
         if let known = waiters[resource] { return known }
         guard let waiting = arbiter.locks[resource]?.waiting, mayTake(waiting.count / 8) else {

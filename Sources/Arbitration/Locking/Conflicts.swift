@@ -111,8 +111,8 @@ extension Arbiter {
         } ?? false
     }
 
-    /// Whether an earlier waiting claim must be reviewed before this claim. This is so if the program of the earlier
-    /// claim has a new holder, because the earlier claim can then perhaps be granted.
+    /// Whether an earlier waiting claim must be reviewed before this claim. If the program of an earlier claim has a
+    /// new holder, the earlier claim can perhaps be granted now, and must be reviewed first.
     func conflictsWithWaitersOfNewHolders(_ claim: Claim) -> Bool {
         // G4: Waiting claims do not block a name change.
         if claim.nature == .nameChange { return false }

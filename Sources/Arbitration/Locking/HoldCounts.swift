@@ -3,8 +3,8 @@ import Coordination
 
 /// For one program and one resource: the number of held claims of each kind that make other claims wait.
 ///
-/// All claims of a kind make the same claims wait. If claims of many threads of a program are granted, only the first
-/// grant of each kind causes a review of the program's waiting claims (Q3).
+/// All claims of a kind make the same claims wait. If many claims of a program are granted, only the first grant of
+/// each kind causes a review of the program's waiting claims (Q3).
 struct HoldCounts: Sendable {
     struct HoldKind: Hashable, Sendable {
         let resource: Resource

@@ -6,7 +6,8 @@ import Coordination
 /// A program can hold one file by a hundred thousand handles. The work of an event must not grow with the number of
 /// handles.
 struct HolderGroups: Sendable {
-    /// The claims that do not wait for a holder because of its suspension: no claims, only readers, or all claims.
+    /// The claims that no longer wait for a holder, because the holder is suspended: no claims, only readers, or all
+    /// claims.
     enum SuspensionScope: Hashable, Sendable { case none, readers, all }
 
     /// X1, X5: The key of all claims of one party, or of all claims with one purpose and an unknown process.
@@ -277,7 +278,8 @@ extension Arbiter {
         if !waits.isEmpty || !contentions.isEmpty { agenda.addContentionSlot(at: resource) }
     }
 
-    /// The groups of a resource's holders: the stored groups if there are any, else new groups.
+    /// The groups of a resource's holders. If no groups are stored for the resource, makes new groups without storing
+    /// them.
     func grouping(at resource: Resource) -> HolderGroups {
         if let grouping = locks.groups(at: resource) { return grouping }
         var grouping = HolderGroups()

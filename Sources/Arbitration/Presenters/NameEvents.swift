@@ -140,7 +140,7 @@ struct NameEventLog: Sendable {
 
     mutating func remove(_ item: ItemID, at place: Place, _ cause: Cause) {
         update(NameKey(item, at: place), at: place, held: item) { entry in
-            // No item has the name now, even if another item was stored under it.
+            // No item has the name now, even if another item than the deleted one was stored for the name.
             _ = entry.depart(entry.now ?? item, cause)
         }
     }

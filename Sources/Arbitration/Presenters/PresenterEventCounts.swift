@@ -14,7 +14,7 @@ struct PresenterEventCounts: Sendable {
     /// If one arbiter event causes no more questions and events than this for a guest, they are not charged to the
     /// guest.
     ///
-    /// So few messages cost no more than the arbiter event itself. If they were charged, another user could mute a
+    /// Up to 16 messages cost no more than the arbiter event itself. If they were charged, another user could mute a
     /// guest by frequent small events.
     private static let uncountedEvents = 16
 

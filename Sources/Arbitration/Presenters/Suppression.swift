@@ -54,8 +54,8 @@ struct SuppressionIndex: Sendable {
     private(set) var notified: [ItemID: [PresenterID]] = [:]
     /// For each item, the events that its paused presenters missed.
     private var missed: [ItemID: MissedEvents] = [:]
-    /// The number of events so far that at least one presenter in this value has missed. The number at an event is
-    /// stored with the event, as its time would be.
+    /// Counts the events that at least one paused or muted presenter has missed. Each missed event is stored with the
+    /// count at that moment, which serves as the event's time.
     private(set) var clock: UInt64 = 0
 
     var isEmpty: Bool { notified.isEmpty }

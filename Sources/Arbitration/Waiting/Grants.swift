@@ -94,8 +94,8 @@ extension Arbiter {
             unanswered: unanswered)
     }
 
-    /// The preempted claims, found by the groups of very many writers. Only the first few writers of each group are
-    /// needed.
+    /// The claims that a write preempts at a resource with very many holders, which are in groups. Only the first few
+    /// writers of each group are visited.
     private func preempted(by claim: Claim, of grouping: HolderGroups) -> [Grant.Preemption] {
         var found: [ClaimID] = []
         for group in grouping.writers.all + grouping.suspendedWriters.all

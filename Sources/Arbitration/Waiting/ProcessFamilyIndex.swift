@@ -96,8 +96,8 @@ struct ProcessFamilyIndex: Sendable {
     /// Calls the body with each claim that may be exempt from a claim of the party. Most claims of the party's own
     /// process are left out.
     ///
-    /// Claims of the party's process are visited only if they have the same purpose or belong to the partner. The body
-    /// can be called twice with a claim.
+    /// Of the claims of the party's own process, only those with the party's purpose and those of the party's partner
+    /// are visited. The body can be called twice with a claim.
     func forEachOther(than party: Party, _ body: (ClaimID) -> Void) {
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
         if let process = party.process { forEachInOtherProcess(of: process, party.ancestors, body) }

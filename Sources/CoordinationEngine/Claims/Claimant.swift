@@ -58,7 +58,7 @@ package struct Attribution: Sendable {
     /// The process; nil if it was not looked up while the process lived.
     package let process: Int32?
     package let program: [UInt8]?
-    /// The user of the process; nil if the user is known only by a look-up of the process.
+    /// The user of the process; nil if the user can be found only by a look-up of the process.
     package let user: UInt32?
     /// Returns the path relative to the source. The path is looked up only by the call, because most attributions are
     /// never read.
@@ -76,7 +76,8 @@ package struct Attribution: Sendable {
         self.path = path
     }
 
-    /// The attribution of a party that was identified before. Properties that are unknown in the party stay unknown.
+    /// The attribution of an action of a party that was identified before. Properties that the party does not have stay
+    /// unknown.
     package init(of party: Party, path: @escaping @Sendable () -> [UInt8]) {
         self.init(
             thread: 0, at: Engine.now, process: party.process?.number ?? 0, program: party.program,

@@ -188,8 +188,8 @@ extension Handle {
         if mayHoldDirtyPages { node.writeBackStores() }
     }
 
-    /// Whether a program may have changed the file by a mapping without a change of the file's times. Always possible on tmpfs,
-    /// where a change by a mapping never updates the times.
+    /// Whether a program may have changed the file by a mapping without a change of the file's times. On tmpfs this is
+    /// always possible, because a change by a mapping never updates the times there.
     var hasUnseenStores: Bool {
         mapsPassthrough && !node.timesShowStores
     }

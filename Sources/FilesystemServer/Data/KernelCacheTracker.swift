@@ -53,8 +53,8 @@ package struct KernelCacheTracker<Validator: Equatable> {
             return .reuse
         }
         guard entry.readers == 0 else {
-            // The kernel may still be reading data for a reader that opened the file before this open, and put that data into
-            // its cache. After that reader's close, the next open starts a new cache.
+            // The kernel may still be reading old data for an earlier reader of the file, and caching that data. When
+            // the earlier reader has closed the file, the next open starts a new cache.
             entries[node]?.validator = nil
             return .uncached
         }

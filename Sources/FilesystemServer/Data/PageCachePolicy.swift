@@ -24,7 +24,8 @@ final class PageCachePolicy: Sendable {
 extension DataPlane {
     /// Whether the kernel may use its page cache of the file that is opened now (D89).
     ///
-    /// Only a reader may use the cache. A writer changes the file's size and times, and needs the present contents.
+    /// Only a reader may use the cache. A writer may not, because it needs the present contents, and changes the file's
+    /// size and times.
     func mayReusePageCache(for handle: Handle) -> Bool {
         guard context.namesChangeOnlyHere(handle.node), handle.node.timesShowStores, !handle.mayWrite,
             !handle.truncates,

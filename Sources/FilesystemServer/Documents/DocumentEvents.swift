@@ -87,8 +87,8 @@ final class DocumentEvents: Sendable {
             }
     }
 
-    /// The place of a file under its present name, for an event. A presenter may read the event after a rename of the file, and
-    /// the place still contains this name.
+    /// The place of a file under its present name, for an event. Even if the file is renamed before a presenter
+    /// receives the event, the place still contains this name.
     func place(of node: Node) -> Place {
         let (name, parent, _) = node.location
         return parent.map { places.place(name, in: $0) } ?? Place()

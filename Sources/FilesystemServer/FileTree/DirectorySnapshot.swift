@@ -4,9 +4,9 @@ import Synchronization
 
 /// The names in a directory at the time when a program opened the directory.
 ///
-/// The standard allows readdir(3) to return the names that the directory had at opendir(3). For a directory with presented
-/// documents, the daemon returns these names. Without them, a save that begins between OPENDIR and READDIR would hide a
-/// document's name.
+/// The standard allows readdir(3) to return the names that the directory had at opendir(3). For a directory with
+/// presented documents, the daemon returns these names. If the daemon read the names only at READDIR, a save that
+/// begins after OPENDIR would hide a document's name.
 final class DirectorySnapshot: Sendable {
     private struct Entry: Sendable {
         let name: NameBytes

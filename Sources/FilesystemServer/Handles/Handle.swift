@@ -224,8 +224,8 @@ final class Handle: Claimant {
         }
     }
 
-    /// Called when the file's modification time was set. If the new time is that of the baseline, the file looks unchanged. So
-    /// a change before this call is recorded now.
+    /// Called when the file's modification time was set. If the new time equals the time in the baseline, a changed
+    /// file looks unchanged. So the fact that the file was changed before this call is recorded now.
     func noteTimeChange(_ time: FileStatus.Time) {
         if baseline?.stamp.modified == time, mayHaveWritten { markWritten() }
     }

@@ -8,8 +8,9 @@ import LinuxSystem
 extension Handle {
     var observationThreads: LazyWorkerPool? {
         if node.isDistant || mayHoldDirtyPages { return node.threads(for: .fileObservation) }
-        // To observe a reader and some writers, the daemon reads the descriptors of the program's process. Other files of that
-        // process may make this slow. So threads of another pool make these observations.
+        // To observe a reader and some writers, the daemon reads the descriptors of the program's process. Other files
+        // of that process may make this slow. So these observations run on a separate pool of threads, and all other
+        // observations on the engine's threads.
         return mayWrite && (onlyAppends || truncates) ? nil : node.threads(for: .processObservation)
     }
 

@@ -204,8 +204,8 @@ final class NameRequests: Sendable {
             for node in aside {
                 preserver.preserveSetAside(node, because: grant.preservationCause, by: request)
             }
-            // `mustStay`: whether the version stays even if no writer writes to the file afterwards. If an access without a
-            // handle is unfinished, the daemon does not know all writers.
+            // `mustStay`: whether the version stays even if no writer writes to the file afterwards. One reason is an
+            // unfinished access without a handle: the daemon then does not know all writers.
             let mustStay = hasUnseen || isUnanswered || isSavedForLook
             if let lost {
                 preserveFile(

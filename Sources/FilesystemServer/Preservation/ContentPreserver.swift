@@ -339,8 +339,8 @@ final class ContentPreserver: Sendable {
                 engine.logAction(
                     "is preserved as \(file.id) by a link without contents of its own (\(error))", attribution
                 )
-                // This error would come at each attempt, and the program could never open its file. So the link stays,
-                // and the open succeeds.
+                // Each further attempt would fail with the same error, and the program could never open its file. So
+                // the link stays, and the open succeeds.
                 guard error.isForGood else { throw error }
                 node.remove(file)
             }

@@ -29,8 +29,8 @@ extension RetryCoordinator {
         let retry = retries.takeRetry(by: caller.thread) { $0.cause.request?.mayBeRetried(as: kind) ?? false }
         guard let retry, let request = retry.cause.request else { return nil }
         guard retry.isLate || (request.isOver && !request.endsWhenDecided) else { return request }
-        // The earlier request's claim has ended. But the present request is a retry all the same, and the kernel does
-        // not retry it.
+        // The earlier request's claim has ended. But the present request is a retry nevertheless, so the kernel does
+        // not send it another time.
         retries.noteRetryArrival(of: caller, at: Engine.now)
         return nil
     }
@@ -160,8 +160,8 @@ extension RetryCoordinator {
         reply.fail(.stale)
     }
 
-    /// Makes the claim of a request whose step was delayed. Any wait for the claim then comes before the retry, and not during
-    /// the retry.
+    /// Makes the claim of a request whose step was delayed. If the claim must wait, this wait then comes before the
+    /// retry, and not during the retry, when the kernel holds a lock.
     private func claimBehind(_ request: ClaimedRequest, _ serial: UInt64) {
         guard engine.hasAwareClients, retries[request.thread]?.serial == serial else {
             return answer(request, serial)

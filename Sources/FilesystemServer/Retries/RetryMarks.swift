@@ -7,7 +7,7 @@ import FuseBridge
 ///
 /// Programs that create and remove names all the time can cause thousands of marks, and each open looks for a mark. So
 /// the look-up takes the same time for any number of marks. Expired marks are removed now and then, all together. Each
-/// user has a limit of marks; beyond it, a program may see ESTALE (D214).
+/// user can have only a limited number of marks. If a user needs more, a program of the user may see ESTALE (D214).
 struct RetryMarks: Sendable {
     struct RetryTarget: Equatable, Sendable {
         let directory: NodeID

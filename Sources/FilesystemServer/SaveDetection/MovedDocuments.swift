@@ -77,8 +77,8 @@ package struct MovedDocuments: Sendable {
 
     /// Forgets the move from a name, because the name has an item again.
     ///
-    /// If the item is a file, and the program that made the move has made it soon enough, returns the move. The file is
-    /// then the saved document.
+    /// Returns the move if the item is a file that the moving program has made soon after the move. The file is then
+    /// the saved document.
     package mutating func resolveFill(
         _ name: [UInt8], in directory: NodeNumber, by saver: SavingProcess?, isFile: Bool, at now: Instant
     ) -> Entry? {

@@ -6,8 +6,8 @@ import LinuxSystem
 
 /// Decides, before the document's name is taken away, which other programs a save concerns.
 extension SaveLifecycle {
-    /// The most users of a document that are checked. The check ends at the first user that is not related to the saving
-    /// program.
+    /// The largest number of programs with the document that are checked. The check ends at the first program that is
+    /// not related to the saving program.
     private static let mostUsers = 64
 
     /// Whether a program other than the saving program may use the document. This check is fast, so it comes before other

@@ -39,8 +39,8 @@ final class SaveLifecycle: Sendable {
     /// How often the daemon checks whether the programs with pending saves have ended.
     private static let watchInterval = TimeSpan.milliseconds(50)
 
-    /// Whether a program may still put a file under the missing name. The program must be alive. It must not have left several
-    /// names empty, because a program that does so is removing files.
+    /// Whether a program may still put a file under the missing name. The program must be alive. It must not have taken
+    /// away several names without making new files, because such a program is removing files.
     func isSavePending(_ pendingSave: PendingSave) -> Bool {
         // A presenter that was asked to save may start one program after another for the save. So the save may continue
         // although one of these programs has ended.
@@ -77,8 +77,8 @@ final class SaveLifecycle: Sendable {
         engine.vacate(document, orphan: orphan)
         nodes.renumber(node, as: orphan)
         let (isOpen, forgotten): (Bool, FillOutcome?) = saves.change { state in
-            // An older pending save of this name may still be open. Then a file has got the name since that save began, and the
-            // daemon missed this.
+            // If an older pending save of this name is still open, a file has got the name since that save began, and
+            // the daemon has missed this.
             let forgotten = state.pendingSaves.resolveFill(
                 pendingSave.name, in: pendingSave.directory, by: nil)
             return (state.pendingSaves.open(pendingSave), forgotten)
@@ -106,8 +106,8 @@ final class SaveLifecycle: Sendable {
         saves.publishProgress(in: directory)
     }
 
-    /// Notes that a thread has taken a document's name away. If the thread has left several names in this directory empty, it
-    /// is removing files and not saving. Then look-ups stop waiting for these names.
+    /// Notes that a thread has taken a document's name away. If the thread has taken away several names in this
+    /// directory without making new files, it is not saving. Look-ups then stop waiting for these names.
     func noteDeparture(of change: NameChange) {
         guard change.caller.thread > 0 else { return }
         let (thread, directory) = (change.caller.thread, change.directory.id)

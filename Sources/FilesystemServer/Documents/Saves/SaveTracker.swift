@@ -199,7 +199,8 @@ extension SaveTracker {
         recentRemovals.withLock { $0.noteFilled(name, in: directory, by: thread) }
     }
 
-    /// Whether a thread has left many names in the directory empty. If so, the thread is removing files, and is not saving.
+    /// Whether a thread has taken many names in the directory away without making new files with these names. If so,
+    /// the thread is removing files, and is not saving.
     func areManyDepartures(by thread: Int32, from directory: NodeNumber, at now: Instant) -> Bool {
         recentRemovals.withLock { $0.areMany(by: thread, from: directory, at: now) }
     }

@@ -5,8 +5,8 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// The first step of an open: finds out whether the thread is sending an open again. If the user has many waiting
-/// opens, adds the open to a queue.
+/// The first step of an open: finds out whether the thread is repeating an interrupted open, or an open that was
+/// answered ESTALE. If the user has many waiting opens, adds the open to a queue.
 final class OpenArrivals: Sendable {
     enum Arrival {
         /// The request is for a node that the daemon does not know.

@@ -125,8 +125,8 @@ final class OpenPreservation: Sendable {
 
     /// The reason for which a file's contents are preserved before the open; nil if no program would lose contents.
     private func cause(for handle: Handle, _ grant: Grant) -> PreservationCause? {
-        // The open got a file that was replaced, so it is no longer the document's file. Its writers do not make other
-        // programs wait (R1). So this open does not wait for them either, and the contents are preserved.
+        // The open got a file that another file has replaced as the document's file. No program waits for the writers
+        // of a replaced file (R1). So this open does not wait either, and the contents are preserved.
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
         if mayCut, handle.writesToOrphan { return .orphan }
         if handle.truncates, unsavedStats.hasUnreadSave(handle.item, by: handle.thread) { return .presenter }

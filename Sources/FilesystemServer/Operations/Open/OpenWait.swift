@@ -105,7 +105,8 @@ extension Open {
         let (handle, isRetry) = (open.handle, open.isRetry)
         guard handle.isReplaced else { return finish(handle, grant, reply: reply) }
         noteStale(open, handle)
-        // ESTALE helps only if the kernel will retry: it retries an open only once, and never for its own threads.
+        // ESTALE helps only if the kernel then sends the open again. The kernel does so only once for an open, and
+        // never for its own threads.
         guard isRetry || open.thread == 0 || ProcessInspection.isKernelThread(open.thread) else {
             return requestRetry(open, ending: open.claim, reply: reply)
         }
