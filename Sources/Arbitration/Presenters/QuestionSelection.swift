@@ -71,7 +71,8 @@ extension Arbiter {
 
     /// P5: Whether a presenter is not asked about a party's accesses, because the party works for it.
     func isSpared(_ presenter: Party, by party: Party) -> Bool {
-        // If a program states purposes, its accesses with different purposes may need to wait for each other.
+        // An access with a purpose asks even presenters of its own process, because two parts of one program may need
+        // to wait for each other.
         if party.purpose != nil, party.isSameProcess(as: presenter) { return false }
         return party.works(for: presenter)
     }

@@ -77,8 +77,8 @@ final class SaveLifecycle: Sendable {
         engine.vacate(document, orphan: orphan)
         nodes.renumber(node, as: orphan)
         let (isOpen, forgotten): (Bool, FillOutcome?) = saves.change { state in
-            // If an older pending save of this name is still open, a file has got the name since that save began, and
-            // the daemon has missed this.
+            // An older pending save of this name may still be open. If so, a file has got the name after that save
+            // began, and the daemon has missed this.
             let forgotten = state.pendingSaves.resolveFill(
                 pendingSave.name, in: pendingSave.directory, by: nil)
             return (state.pendingSaves.open(pendingSave), forgotten)
