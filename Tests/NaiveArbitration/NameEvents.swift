@@ -95,7 +95,7 @@ struct NaiveNameState: Sendable {
     }
 }
 
-/// The results of an access session's events, for all names that the session knows.
+/// For each name that an access session knows: what the events of the session did to this name so far.
 struct NaiveNameStates: Sendable {
     var all: [NaiveNameState] = []
 

@@ -45,7 +45,7 @@ final class SharedSocketAcceptor: Sendable {
         running.withLock { _ in }
     }
 
-    /// The values that only the thread uses: the rate of connections, and the limits of log lines.
+    /// The values that only the accepting thread uses: how many connections came lately, and how many lines it may still log.
     private struct AcceptState {
         var rate: ConnectionRate
         var refusals = LogRateLimiter(lines: 1)

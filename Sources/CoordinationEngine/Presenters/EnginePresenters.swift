@@ -336,8 +336,8 @@ extension Engine.State {
         return (removed, removed + count)
     }
 
-    /// Returns the number of removed presenters if it differs from `count`. If it is equal to `count`, or `anyway` is
-    /// true, sets it to zero and returns nil.
+    /// Compares the number of removed presenters with `count`. If both are equal, or if `anyway` is true, sets the number to
+    /// zero and returns nil. Otherwise returns the number.
     fileprivate mutating func removedSince(_ count: Int, orAnyway anyway: Bool) -> Int? {
         if removed != count, !anyway { return removed }
         removed = 0

@@ -66,7 +66,7 @@ package struct SaveDetector: Sendable {
 
 // These functions recognise a step of a save after which the document's name is missing for a moment.
 extension SaveDetector {
-    /// Returns the evidence that a rename of a document begins a save (pattern C). Other programs then wait for the
+    /// Returns the evidence that a rename of a document begins a save. Other programs then wait for the
     /// document's name. Returns nil if there is no evidence.
     ///
     /// `isAnswering`: whether the process must answer a question as a presenter of the document, most likely the
@@ -85,7 +85,7 @@ extension SaveDetector {
         return isAnswering ? .presenter : mayBeSaved ? .move : nil
     }
 
-    /// Returns the evidence that the unlink of a document begins a save (pattern D). Other programs then wait for the
+    /// Returns the evidence that the unlink of a document begins a save. Other programs then wait for the
     /// document's name. Returns nil if there is no evidence.
     package func evidence(
         whenUnlinking name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, isRegularFile: Bool,

@@ -11,7 +11,7 @@ enum Change: Sendable {
     case deletion(last: [String])
 }
 
-/// The result of applying a change of the server.
+/// The result when the agent applies a change that the server sent.
 enum Outcome: Sendable, CustomStringConvertible {
     case merged(added: Int)
     case deleted
