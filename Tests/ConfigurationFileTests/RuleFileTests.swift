@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test("A rule file may add names to a table and remove names; the result lists removals before additions")
-    func aRuleFileAddsAndRemovesNames() throws {
+    func aRuleFileMayAddNamesToATableAndRemoveNames() throws {
         let file = try parse(
             """
             # A comment.
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(
-        "The error for a wrong rule file names the line, the key and the remedy",
+        "The error for an invalid rule file names the line, the key and the remedy",
         arguments: [
             ("[programs.background\n", 1, ["not TOML"]),
             ("\n[programs.background]\nnames = [\"a\"]\nnames = [\"b\"]", 4, ["not TOML", "names"]),
@@ -79,7 +79,7 @@ import Testing
             ),
             ("a = 1\n\0", 2, ["zero byte"]),
         ])
-    func anErrorNamesLineKeyAndRemedy(text: String, line: Int, words: [String]) {
+    func theErrorForARuleFileNamesTheLineTheKeyAndTheRemedy(text: String, line: Int, words: [String]) {
         do throws(RuleProblem) {
             let file = try parse(text)
             Issue.record("nothing is wrong: \(shown(file))")

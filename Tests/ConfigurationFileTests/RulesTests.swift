@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test("A rule file with an error is ignored as a whole and reported; the other rule files apply")
-    func aWrongRuleFileIsIgnoredAsAWhole() {
+    func aRuleFileWithAnErrorIsIgnoredAsAWhole() {
         let user = folder.write("user", "[programs.background]\nnames = [\"a\"]\nnam = []")
         let rules = load(
             system: folder.write("system", "[programs.background]\nnames = [\"b\"]"), user: user)
@@ -113,7 +113,7 @@ import Testing
             (["XDG_CONFIG_HOME": "x", "HOME": "/h"], "/h/.config/truce/truce.toml"),
             (["XDG_CONFIG_HOME": "", "HOME": "h"], nil), ([:], nil),
         ] as [([String: String], String?)])
-    func theEnvironmentGivesTheUsersRuleFile(environment: [String: String], path: String?) {
+    func theEnvironmentGivesThePathOfTheUsersRuleFile(environment: [String: String], path: String?) {
         #expect(Rules.userFile { environment[$0] } == path)
     }
 }

@@ -66,7 +66,7 @@ struct CitationTests {
     }
 
     @Test("the check finds a planted decision that is too long or has a wrong number")
-    func aPlantedWrongDecisionIsFound() {
+    func aPlantedDecisionThatIsTooLongIsFound() {
         let path = Citations.decisionFolder + "Data/D012-request-loop.md"
         let long = "# D12: A loop\n\n" + String(repeating: "word ", count: 121)
         for text in [long, "# D13: A loop\n"] {

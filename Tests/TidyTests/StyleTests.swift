@@ -45,7 +45,7 @@ struct StyleTests {
             "let text = \"try? @unchecked sleep(1)\" // catch { }\ndo { try b() } catch { log(error) }",
             "func short() {\n" + String(repeating: "    step()\n", count: 68) + "}",
         ])
-    func allowedCodeIsNotReported(text: String) {
+    func allowedCodeThatResemblesAFaultIsNotReported(text: String) {
         for path in ["Sources/truce/A.swift", "Tests/A.swift"] {
             #expect(Style.findings(in: TextFile(path: path, text: Self.license + text)) == [])
         }

@@ -9,7 +9,7 @@ struct WordTests {
 
     @Test(
         "fewer than one word in 1,000 of comments, documents and literals hides the subject of its sentence")
-    func fewWordsHideTheSubject() throws {
+    func fewWordsHideTheSubjectOfTheirSentence() throws {
         let files = try Repository.files.map { (path: $0.path, counts: try Self.counts(in: $0)) }
         for kind in Prose.allCases {
             let counts = files.map { (path: $0.path, count: $0.counts[kind] ?? [0, 0]) }
@@ -26,7 +26,9 @@ struct WordTests {
             ("A.swift", "a(\"\"\"\n    \"x\" if somebody asks\n    \"\"\")\n// x", [1, 0], [4, 1]),
             ("run", "say \"$#\" # Whoever calls.\n", [2, 1], nil),
         ])
-    func plantedWordsAreCounted(name: String, text: String, comments: [Int], literals: [Int]?) throws {
+    func theCheckCountsPlantedWordsThatHideTheSubject(
+        name: String, text: String, comments: [Int], literals: [Int]?
+    ) throws {
         let counts = try Self.counts(in: TextFile(path: name, text: text))
         #expect(counts == [.comments: comments, .literals: literals].compactMapValues(\.self), "\(counts)")
         let document = try Self.counts(in: TextFile(path: "a.md", text: "Nobody knows. `who`, \"whom\""))

@@ -101,7 +101,7 @@ struct AccessServerTests {
     }
 
     @Test("a waiting access can be cancelled, and its request then gets an error as the reply")
-    func aCancelledWaitingAccessIsAnswered() throws {
+    func theRequestOfACancelledWaitingAccessGetsAnError() throws {
         try withServer { server in
             let writer = try AwareProgram(server)
             let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
@@ -252,7 +252,7 @@ struct AccessServerTests {
     }
 
     @Test("a `why` request that is blocked in a file system does not delay another client's request")
-    func aBlockedQueryDelaysNoOtherClient() throws {
+    func aBlockedWhyRequestDelaysNoOtherClient() throws {
         try withServer { server in
             let (kept, other) = (try AwareProgram(server), try AwareProgram(server))
             let why = try kept.send(.why(WhyParameters(path: Array("slow/x".utf8))))

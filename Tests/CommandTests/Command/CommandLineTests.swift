@@ -76,9 +76,10 @@ struct CommandLineTests {
     ]
 
     @Test(
-        "a wrong command line gets one sentence on standard error and the documented exit code",
+        "an invalid command line gets one sentence on standard error and the documented exit code",
         arguments: wrong)
-    func aWrongCommandLineGetsOneSentenceAndACode(arguments: [String], code: Int32, mentioned: String) throws
+    func anInvalidCommandLineGetsOneSentenceAndAnExitCode(arguments: [String], code: Int32, mentioned: String)
+        throws
     {
         let hasDevice = access("/dev/fuse", R_OK | W_OK) == 0
         // Without /dev/fuse, every `truce mount` fails with the same sentence. Another test checks this sentence.

@@ -51,13 +51,13 @@ struct MountProgramTests {
     func helpNeedsNoOtherArguments() throws { #expect(try MountHelperArguments(parsing: ["-h"]).wantsHelp) }
 
     @Test(
-        "the error for wrong arguments names the wrong argument",
+        "the error for invalid arguments names the argument that is invalid",
         arguments: [
             ("", "SOURCE DIR"), ("/a", "SOURCE DIR"), ("/a /b /c", "SOURCE DIR"), ("/a /b -x", "'-x'"),
             ("/a /b --verbose", "'--'"), ("/a /b -o", "'-o'"), ("/a /b -N", "'-N'"), ("/a /b -vt", "'-t'"),
             ("/a /b -t ext4", "'ext4'"), ("/a /b -t fuse", "'fuse'"),
         ])
-    func anErrorNamesTheWrongArgument(words: String, mentioned: String) {
+    func theErrorNamesTheArgumentThatIsInvalid(words: String, mentioned: String) {
         let failure = #expect(throws: CommandFailure.self) {
             try MountHelperArguments(parsing: Self.words(words))
         }

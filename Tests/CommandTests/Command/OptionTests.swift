@@ -110,8 +110,8 @@ struct OptionTests {
         ("uid=5", ["'uid'"]), ("save=never", ["'save'", "'never'", "save=15s"]),
     ]
 
-    @Test("the error for a wrong mount option names the option and a right form", arguments: refused)
-    func aWrongMountOptionIsRefused(word: String, mentioned: [String]) {
+    @Test("the error for an invalid mount option names the option and a valid form", arguments: refused)
+    func anInvalidMountOptionIsRefused(word: String, mentioned: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try MountOptions(parsing: ["wait=1," + word]) }
         #expect(failure?.status == .usage)
         for text in mentioned {
@@ -119,7 +119,7 @@ struct OptionTests {
         }
     }
 
-    @Test("`mount -s` ignores unknown options, but refuses known options with wrong values")
+    @Test("`mount -s` ignores unknown options, but refuses known options with invalid values")
     func theSloppyFlagIgnoresUnknownOptions() throws {
         let words = ["colour=blue,hold=2s,uid=5", "sync"]
         let options = try MountOptions(parsing: words, ignoringUnknown: true)

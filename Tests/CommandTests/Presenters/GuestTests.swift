@@ -24,8 +24,8 @@ struct GuestTests {
     private let guest = Guest(
         user: FileUser(user: 12345, group: 12345, supplementaryGroups: []), source: ClosedSource())
 
-    @Test("a guest that may not see a file's present name gets the name under which it registered")
-    func aGuestGetsTheNameItRegistered() {
+    @Test("a guest that may not see a file's present name gets the name under which the guest registered")
+    func aGuestGetsTheNameUnderWhichItRegistered() {
         let (document, asked) = (FakeDocument(ItemID(1), Array("secret/b".utf8)), Array("pub/a".utf8))
         #expect(guest.name(of: document, lookedFor: PathForm(asked)) == asked)
         document.move(to: "pub/b")

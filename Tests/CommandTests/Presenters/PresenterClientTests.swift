@@ -11,7 +11,7 @@ import truce
 /// Runs `truce present` against a server whose messages the test itself sends.
 struct PresenterClientTests {
     @Test("a hook command gets the question in its environment, and its success is the answer")
-    func aSuccessfulCommandAnswersTheQuestion() throws {
+    func aSuccessfulHookCommandAnswersTheQuestion() throws {
         let stage = try PresenterClientFixture(
             for: .save, "env | grep ^TRUCE_ | sort >\"$(dirname \"$TRUCE_PATH\")/out\"")
         try stage.ask(.save, id: 7, deadline: 5000)
@@ -36,7 +36,7 @@ struct PresenterClientTests {
             ("kill -USR1 $$", "the command for 'save' was ended by signal \(SIGUSR1)"),
             ("no-such-program", "the command for 'save' ended with code 127"),
         ])
-    func aFailedCommandAnswersWithAnError(command: String, message: String) throws {
+    func aFailedHookCommandAnswersTheQuestionWithAnError(command: String, message: String) throws {
         let stage = try PresenterClientFixture(for: .save, command)
         try stage.ask(.save, id: 1, deadline: 5000)
         #expect(try stage.receive() == AnswerMessage(to: .number(1), failure: .of(message)).encoding)
@@ -45,7 +45,7 @@ struct PresenterClientTests {
 
     @Test(
         "at the deadline the answer is an error, and the hook command's process group is ended, then killed")
-    func aCommandIsEndedAtTheDeadline() throws {
+    func aHookCommandIsEndedAtTheDeadlineOfItsQuestion() throws {
         let stubborn = "trap '' TERM; (trap '' TERM; echo >ready; while :; do read line <never; done) & wait"
         let stage = try PresenterClientFixture(
             for: [.save, .didChange], "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >pid; \(stubborn)")
@@ -98,7 +98,7 @@ struct PresenterClientTests {
     @Test(
         "a question to relinquish is answered at once while the command for a notice runs",
         arguments: [PresenterNotice.didChange, .didMove, .reacquire])
-    func relinquishIsAnsweredDuringANoticesCommand(notice: PresenterNotice) throws {
+    func aQuestionToRelinquishIsAnsweredWhileANoticesCommandRuns(notice: PresenterNotice) throws {
         let stage = try PresenterClientFixture(
             for: .all, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo >ready; read line <never; echo >>out")
         for name in ["ready", "never"] { try stage.makePipe(name) }
@@ -148,7 +148,7 @@ struct PresenterClientTests {
     }
 
     @Test("when the connection ends, a hook command that saves may still finish")
-    func aSavingCommandFinishesAfterTheConnection() throws {
+    func aHookCommandThatSavesMayFinishAfterTheConnectionEnds() throws {
         let stage = try PresenterClientFixture(
             for: .save,
             "cd \"$(dirname \"$TRUCE_PATH\")\"; echo >ready; read line <go-didChange; echo saved >>out")

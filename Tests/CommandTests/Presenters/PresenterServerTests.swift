@@ -64,7 +64,7 @@ struct PresenterServerTests {
     }
 
     @Test("a presenter gets no question that it does not implement, and counts as consenting")
-    func anUnimplementedQuestionCountsAsConsent() throws {
+    func aPresenterConsentsToAQuestionThatItDoesNotImplement() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.didChange])

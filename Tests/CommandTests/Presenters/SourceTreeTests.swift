@@ -48,7 +48,7 @@ final class SourceTreeTests {
     }
 
     @Test("symbolic links in a path and in the targets of links are followed as the kernel follows them")
-    func linksAreFollowedLikeTheKernelDoes() throws {
+    func symbolicLinksAreFollowedAsTheKernelFollowsThem() throws {
         try link("to-c", to: "a/b/c")
         try link("to-file", to: "to-c/../c/./file")
         try link("a/b/up", to: "../../to-file")
@@ -75,7 +75,7 @@ final class SourceTreeTests {
     }
 
     @Test("a symbolic link that leads out of the mount, or to itself, is refused")
-    func linksOutOfTheMountAreRefused() throws {
+    func symbolicLinksThatLeadOutOfTheMountAreRefused() throws {
         try link("out", to: "../secret")
         try link("elsewhere", to: "/etc/passwd")
         try link("circle", to: "circle")

@@ -9,7 +9,7 @@ extension MountTests {
         @Test(
             "A look-up in a deep directory ends at once after the directories above were removed around the mount"
         )
-        func aLookupBelowARemovedDeepPathEndsAtOnce() throws {
+        func aLookupInADeepDirectoryEndsAtOnceAfterTheRemovalOfTheDirectory() throws {
             try Self.withFew(deep: 60) { mount, client in
                 try Script("rm -rf \"$1\"/d").run(mount.below)
                 let (found, took) = try timed { try Self.ask(client, "look 60") }

@@ -86,7 +86,7 @@ extension MountTests {
         @Test(
             "A guest's readers delay another user's writes until the allowance is used up, and then only for a moment"
         )
-        func aGuestsReaderDelaysWritesForItsAllowanceOnly() throws {
+        func aGuestsReaderDelaysWritesOnlyUntilTheGuestsAllowanceIsUsedUp() throws {
             guard try Self.isShown() else { return }
             let options = Self.isFull ? ["allow_other"] : ["allow_other", "hold=1s", "guest-delay=2s"]
             try Self.withMount(options) { mount in
@@ -108,7 +108,8 @@ extension MountTests {
         @Test(
             "A guest's silent presenters delay three deletions by the full time, and each later deletion only briefly",
             arguments: ["connection", "connections"])
-        func aGuestsSilentPresenterDelaysThreeDeletionsInFull(connections: String) throws {
+        func aSilentPresenterOfAGuestDelaysThreeDeletionsFullyAndLaterOnesBriefly(connections: String) throws
+        {
             guard try Self.isShown() else { return }
             let options =
                 Self.isFull ? ["allow_other"] : ["allow_other", "relinquish=600ms", "deletion=600ms"]

@@ -65,7 +65,7 @@ extension MountTests.HostileClientTests {
     @Test(
         "A guest at all its limits delays other clients by their time limits at most, and leaves no resources in use"
     )
-    func aGuestAtItsLimitsDelaysOthersBriefly() throws {
+    func aGuestThatHasReachedAllItsLimitsDelaysOtherClientsOnlyBriefly() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         guard try Lab.dataPath == .passthrough else { return print("shown where the kernel moves the data") }
         let mount = try ForegroundMount("allow_other", "relinquish=500ms")
@@ -90,7 +90,7 @@ extension MountTests.HostileClientTests {
     }
 
     @Test("However many guests connect, the daemon has descriptors left for files and for the mount's owner")
-    func manyGuestConnectionsLeaveDescriptorsForFiles() throws {
+    func theDaemonHasDescriptorsLeftForFilesWhenManyGuestsConnect() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         let mount = try ForegroundMount("allow_other")
         defer { mount.abandon() }

@@ -9,7 +9,7 @@ extension MountTests {
         @Test(
             "While a request hangs in the file system below, requests for other files are answered"
         )
-        func aHungRequestDelaysNoOtherFile() throws {
+        func aHungRequestDelaysNoRequestForAnotherFile() throws {
             try Self.withSlow { mount, server in
                 for round in 1...20 {
                     var asker: RunningProgram?
@@ -26,7 +26,7 @@ extension MountTests {
         @Test(
             "While a request hangs and a single thread polls for requests, requests for other files are answered"
         )
-        func aHungRequestDelaysNoOtherFileDuringPolling() throws {
+        func aHungRequestDelaysNoRequestForAnotherFileWhileAThreadPolls() throws {
             let processors = try #require(Int(try Script("nproc").run().text.dropLast()))
             guard processors > 1 else {
                 return print("no thread looks for requests where there is one processor")

@@ -8,7 +8,7 @@ extension MountTests.HungFilesystemTests {
     @Test(
         "An open that hangs after its grant does not delay questions to other presenters"
     )
-    func aHungOpenDelaysNoQuestion() throws {
+    func anOpenThatHangsAfterItsGrantDelaysNoQuestionToAnotherPresenter() throws {
         guard try Lab.dataPath == .daemon else {
             return print("the kernel opens files below itself: shown by the run with data by the daemon")
         }
@@ -36,7 +36,7 @@ extension MountTests.HungFilesystemTests {
     }
 
     @Test("A claim that is granted at its deadline on a hung file system delays no other deadline")
-    func aHungGrantDelaysNoOtherDeadline() throws {
+    func aClaimThatIsGrantedOnAHungFileSystemDelaysNoOtherDeadline() throws {
         guard try Lab.dataPath == .daemon else {
             return print("the kernel opens files below itself: shown by the run with data by the daemon")
         }
@@ -67,7 +67,7 @@ extension MountTests.HungFilesystemTests {
 
     @Test(
         "While ten requests hang, requests for other files are answered, and later the extra threads end")
-    func manyHungRequestsDelayNoOtherFile() throws {
+    func tenHungRequestsDelayNoRequestForAnotherFile() throws {
         try Self.withSlow { mount, server in
             let daemon = try mount.daemonPID
             let before = try #require(ProcessStatus(of: daemon)?.threads)

@@ -10,7 +10,7 @@ extension MountTests {
         @Test(
             "A directory that was replaced after its check is not mounted, and no mount is left",
             arguments: ["directory", "link"])
-        func aSwappedDirectoryIsNotMounted(successor: String) throws {
+        func aDirectoryThatWasReplacedAfterItsCheckIsNotMounted(successor: String) throws {
             // For a user other than root, fusermount3 makes the mount. It gets only a path, and checks only the owner of the
             // directory at this path.
             guard geteuid() == 0 || successor == "link" else { return }
@@ -36,9 +36,9 @@ extension MountTests {
         }
 
         @Test(
-            "An unmount of a busy mount without visible users is retried, and fails with a reason if the mount stays busy"
+            "An unmount of a busy mount without visible users is attempted again, and fails with a reason if the mount stays busy"
         )
-        func theUnmountOfABrieflyBusyMountIsRetried() throws {
+        func theUnmountOfABrieflyBusyMountIsAttemptedAgain() throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }
             try FileContents.write("text\n", to: mount.path + "/file")

@@ -31,9 +31,9 @@ extension MountTests {
         }
 
         @Test(
-            "Any signal ends the wait of a program without a pid",
+            "Every signal ends the wait of a program without a pid",
             arguments: [SIGTERM, SIGINT, SIGKILL])
-        func anySignalEndsAWaitOfAProgramWithoutAPid(signal: Int32) throws {
+        func everySignalEndsTheWaitOfAProgramWithoutAPid(signal: Int32) throws {
             try Self.withDaemonElsewhere { place in
                 let writer = try ScriptedProcess()
                 try writer.must("put", place + "/file", "text")

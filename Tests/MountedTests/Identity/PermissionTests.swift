@@ -7,8 +7,8 @@ extension MountTests {
     /// Checks with real programs which rights users have on each other's files, after a right was removed or while a program
     /// waits. `Scripts/conformance` checks all other cases.
     @Suite struct PermissionTests {
-        @Test("Access lists apply, are inherited and clear set-group-ID as in a plain directory")
-        func accessListsApplyAndAreInherited() throws {
+        @Test("On a mount, access lists apply, are inherited and clear set-group-ID as in a plain directory")
+        func accessListsApplyAndAreInheritedAsInAPlainDirectory() throws {
             try Self.agreeing { try Self.lists.run($0, within: .seconds(60)).text }
         }
 

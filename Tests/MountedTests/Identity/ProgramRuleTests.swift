@@ -87,7 +87,7 @@ extension MountTests {
         @Test(
             "A program with the lowest scheduling priority counts as background after it opened 200 documents",
             arguments: ["nice -n 19", "chrt --idle 0", "ionice -c 3", "nice -n 18"])
-        func lowestPriorityProgramsBecomeBackground(prefix: String) throws {
+        func aProgramWithLowestPriorityCountsAsBackgroundAfter200Documents(prefix: String) throws {
             try MountedDirectory.with("ask-again=0ms") { source in
                 try PresenterTests.writeNotes(in: source)
                 try Script("mkdir \"$1/files\"; cd \"$1/files\"; touch $(seq 250)").run(source)
@@ -111,9 +111,9 @@ extension MountTests {
         }
 
         @Test(
-            "A wrong rule file does not prevent a mount; the mount command, `status` and `doctor` report its error"
+            "A rule file with an error does not prevent a mount; the mount command, `status` and `doctor` report the error"
         )
-        func aWrongRuleFileIsReportedAndIgnored() throws {
+        func aRuleFileWithAnErrorIsReportedAndIgnored() throws {
             let environment = try Self.configuration("[programs.background]\nname = [\"my-backup\"]")
             let path = try #require(environment["XDG_CONFIG_HOME"]) + "/truce/truce.toml"
             let mount = try MountedDirectory()

@@ -8,7 +8,7 @@ extension MountTests {
     /// related to no other process. The daemon identifies a process only when it needs to.
     @Suite struct RequesterIdentityTests {
         @Test("While no program waits and no presenter is registered, the daemon identifies no process")
-        func withoutWaitsNoProcessIsIdentified() throws {
+        func theDaemonIdentifiesNoProcessWhileNoProgramWaits() throws {
             try MountedDirectory.with(Self.options) { mount in
                 try Program("chmod").run("777", mount.path)
                 for name in ["one", "two"] {
@@ -156,8 +156,8 @@ extension MountTests {
             }
         }
 
-        @Test("A program is exempt from the claims of its files whose opening thread has ended")
-        func aProgramIsExemptFromItsEndedThreadsHandles() throws {
+        @Test("A program does not wait for its own claim on a file whose opening thread has ended")
+        func aProgramDoesNotWaitForItsFileWhoseOpeningThreadHasEnded() throws {
             try MountedDirectory.with(
                 "wait=60s", "hold=60s", "idle=60s",
                 prepare: { try FileContents.write("text\n", to: $0 + "/own") }

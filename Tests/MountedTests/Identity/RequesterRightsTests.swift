@@ -9,7 +9,7 @@ extension MountTests {
         @Test(
             "The flags ro, nosuid, nodev and noexec of the source's mount also apply to the mount of Truce",
             arguments: ["rw", "ro", "nosuid", "nodev", "noexec", "ro,nosuid,nodev,noexec"])
-        func flagsOfTheSourcesMountApply(words: String) throws {
+        func theFlagsOfTheSourcesMountAlsoApplyToTheMountOfTruce(words: String) throws {
             guard Self.isRoot else {
                 return print("only root can choose these flags: shown by the run as root")
             }

@@ -7,7 +7,7 @@ import Testing
 extension MountTests {
     @Suite struct CommandLineErrorTests {
         @Test(
-            "A wrong command line is refused with one sentence and its exit code",
+            "An invalid command line is refused with one sentence and its exit code",
             arguments: [
                 WrongCommandLine("mount /none/such", code: 3, "/none/such"),
                 WrongCommandLine("mount DIRECTORY/file", code: 1, "not a directory"),
@@ -32,7 +32,7 @@ extension MountTests {
                 WrongCommandLine("dance", code: 2, "dance"),
                 WrongCommandLine("--loud", code: 2, "--loud"),
             ])
-        func wrongCommandLinesAreRefused(_ wrong: WrongCommandLine) throws {
+        func invalidCommandLinesAreRefused(_ wrong: WrongCommandLine) throws {
             let directory = try Lab.freshDirectory("wrong")
             try FileContents.write("a file\n", to: directory + "/file")
             try wrong.check(try wrong.run(in: directory), in: directory)

@@ -78,7 +78,7 @@ extension MountTests {
         @Test(
             "Waiting programs get an error at once when the daemon dies, and the next mount reports the dead mount"
         )
-        func waitersAreReleasedWhenTheDaemonDies() throws {
+        func waitingProgramsGetAnErrorAtOnceWhenTheDaemonDies() throws {
             let mount = try MountedDirectory(["wait=60s,hold=60s,idle=60s"])
             defer { mount.abandon() }
             let document = mount.path + "/document"

@@ -63,7 +63,7 @@ extension MountTests {
         @Test(
             "Before the machine sleeps all waits end, with the results that the policy prescribes",
             arguments: ["proceed", "fail"])
-        func systemSleepReleasesWaiters(policy: String) throws {
+        func allWaitsEndBeforeTheMachineSleeps(policy: String) throws {
             guard try Lab.dataPath == .passthrough else { return print("shown by the run with passthrough") }
             let bus = try Bus()
             defer { bus.end() }

@@ -48,7 +48,7 @@ extension MountTests {
         }
 
         @Test("With DESTDIR all files are installed below this directory, with links to their final places")
-        func destdirPrefixesEveryPath() throws {
+        func destdirPrefixesThePathOfEachInstalledFile() throws {
             let place = try Lab.freshDirectory("destination")
             let installed = try install("--binary", try binary, destination: place)
             #expect(installed.isSuccess, "\(installed.errorText)")
@@ -60,13 +60,13 @@ extension MountTests {
         }
 
         @Test(
-            "Wrong arguments of Scripts/install are refused with one sentence",
+            "Invalid arguments of Scripts/install are refused with one sentence",
             arguments: [
                 ["--prefix"], ["--prefix", "here"], ["--prefix", "/a/../b"], ["--sideways"],
                 ["--binary", ""],
                 ["--remove", "--binary", "/dev/null"], ["/usr"],
             ])
-        func wrongInstallArgumentsAreRefused(arguments: [String]) throws {
+        func invalidInstallArgumentsAreRefused(arguments: [String]) throws {
             let outcome = try Script("exec \"$@\"").attempt(arguments: [script] + arguments)
             #expect(outcome.ending == .exited(2))
             #expect(outcome.errorText.split(separator: "\n").count == 1, "\(outcome.errorText)")

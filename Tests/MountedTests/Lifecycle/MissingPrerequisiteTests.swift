@@ -12,7 +12,7 @@ extension MountTests {
         @Test(
             "If /run is full or read-only, the socket is made in another directory, and clients find the socket",
             arguments: Run.allCases)
-        func aFullRunDirectoryMovesTheSocket(state: Run) throws {
+        func theSocketIsMadeInAnotherDirectoryIfRunIsFull(state: Run) throws {
             guard Self.isRoot else { return }
             let directory = try Lab.freshDirectory("run")
             let outcome = try Self.fullRun.run(try Lab.variable("TRUCE_BINARY"), directory, state.rawValue)
@@ -54,7 +54,7 @@ extension MountTests {
         }
 
         @Test("A user's mount with allow_other is refused if fuse.conf lacks user_allow_other")
-        func allowOtherNeedsFuseConf() throws {
+        func theOptionAllowOtherNeedsALineInFuseConf() throws {
             guard Self.isRoot else { return }
             let directory = try Self.usersDirectory()
             let outcome = try Self.asUser.attempt(

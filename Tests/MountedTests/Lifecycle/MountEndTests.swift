@@ -34,7 +34,7 @@ extension MountTests {
         /// If an open for reading failed, an editor would show an empty buffer. So an open for reading goes ahead when its wait
         /// times out.
         @Test("With policy=fail, a writer whose wait times out gets EBUSY and a reader goes ahead")
-        func policyFailReturnsEbusyToWriters() throws {
+        func withPolicyFailAWriterWhoseWaitTimesOutGetsEbusy() throws {
             try MountedDirectory.with("wait=1s", "hold=60s", "idle=60s", "policy=fail") { mount in
                 let document = mount.path + "/document"
                 try Script("echo old >\"$1\"").run(document)
@@ -109,8 +109,9 @@ extension MountTests {
             try daemon.wait(within: .seconds(10)).requireSuccess()
         }
 
-        @Test("A mount at another place shows a change of its source within about a second")
-        func sourceChangesShowWithinASecond() throws {
+        @Test(
+            "A mount at another place than its source shows changes made in the source within about a second")
+        func aMountShowsChangesMadeInItsSourceWithinASecond() throws {
             let source = try Lab.freshDirectory("source")
             let place = try Lab.freshDirectory("place")
             try Script("echo one >\"$1/document\"").run(source)

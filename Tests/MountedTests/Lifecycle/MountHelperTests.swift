@@ -7,7 +7,7 @@ import Testing
 extension MountTests {
     @Suite struct MountHelperTests {
         @Test("`mount -t fuse.truce` makes a mount that findmnt shows and umount removes")
-        func mountByTypeCallsTheHelper() throws {
+        func mountWithTheTypeFuseTruceCallsTheMountHelper() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("with space")
             let outcome = try Script(
@@ -71,7 +71,7 @@ extension MountTests {
         }
 
         @Test("mount.fuse3(8) makes a mount by way of a shell")
-        func mountFuse3CallsTheHelper() throws {
+        func mountFuse3CallsTheMountHelper() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("mount-fuse")
             let outcome = try Script(
@@ -171,7 +171,7 @@ extension MountTests {
         }
 
         @Test("mount -f mounts nothing, -s ignores unknown options, and -v prints the options")
-        func helperFlagsTakeEffect() throws {
+        func theFlagsOfTheMountHelperTakeEffect() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("flags")
             let outcome = try Script(

@@ -30,9 +30,9 @@ extension MountTests {
         }
 
         @Test(
-            "After an unmount, a program that uses a copy of the mount is served to its end, and its pid is printed",
+            "After an unmount, a program in a copy of the mount may use the files until it ends, and its pid is printed",
             arguments: ["file", "directory"])
-        func aProgramInACopyOfAMountIsServedAndItsPidIsPrinted(what: String) throws {
+        func aProgramInACopyOfAnUnmountedMountMayFinishAndItsPidIsPrinted(what: String) throws {
             guard Self.isRoot else { return print("only root has namespaces: shown by the run as root") }
             let mount = try MountedDirectory([])
             defer { mount.abandon() }

@@ -49,7 +49,7 @@ extension MountTests {
         }
 
         @Test("A dead mount does not prevent a mount of another directory")
-        func aDeadMountBlocksNoMount() throws {
+        func aDeadMountDoesNotPreventAMountOfAnotherDirectory() throws {
             let directory = try Self.directory()
             _ = try Self.mount("docs place", in: directory)
             let place = directory + "/place"
@@ -66,7 +66,7 @@ extension MountTests {
         @Test(
             "If several mounts of one directory begin at once, exactly one succeeds",
             arguments: [false, true])
-        func ofConcurrentMountsOneSucceeds(isElsewhere: Bool) throws {
+        func exactlyOneOfSeveralConcurrentMountsOfADirectorySucceeds(isElsewhere: Bool) throws {
             let directory = try Self.directory()
             let places = isElsewhere ? ["place", "elsewhere"] : ["docs", "docs"]
             for _ in 0..<5 {

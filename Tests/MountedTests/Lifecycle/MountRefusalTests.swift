@@ -59,7 +59,7 @@ extension MountTests {
         @Test(
             "A directory with a control character in its path can be mounted, and messages escape the character"
         )
-        func aControlCharacterInThePathIsEscaped() throws {
+        func messagesEscapeAControlCharacterInTheMountedDirectorysPath() throws {
             let mount = try MountedDirectory(in: try Lab.freshDirectory("a\ttab"))
             defer { mount.abandon() }
             try mount.mount()

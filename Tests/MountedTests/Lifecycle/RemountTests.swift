@@ -12,7 +12,7 @@ extension MountTests {
         private static let margin = Duration.seconds(10)
 
         @Test("A mount waits until the daemon of the former mount has ended", arguments: [false, true])
-        func aMountWaitsForTheEndingDaemon(isElsewhere: Bool) throws {
+        func aMountWaitsUntilTheDaemonOfTheFormerMountHasEnded(isElsewhere: Bool) throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }
             try mount.mount()
@@ -33,7 +33,7 @@ extension MountTests {
         @Test(
             "If the former daemon does not end within 2 s, a new mount fails and names that daemon; a later mount succeeds"
         )
-        func aDaemonThatDoesNotEndIsNamed() throws {
+        func aMountFailsAndNamesAFormerDaemonThatDoesNotEnd() throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }
             try mount.mount()

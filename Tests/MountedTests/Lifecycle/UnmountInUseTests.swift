@@ -9,7 +9,7 @@ extension MountTests {
     @Suite struct UnmountInUseTests {
         @Test(
             "After SIGTERM, waiting programs get an error at once, and an open file works until it is closed")
-        func sigtermReleasesWaitersAndServesOpenFiles() throws {
+        func afterSigtermWaitingProgramsGetAnErrorAndOpenFilesWork() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
             let waiters = try WaitingPrograms(in: mount)
@@ -66,7 +66,7 @@ extension MountTests {
         }
 
         @Test("After a lazy unmount, open files work, and waiting programs get their files")
-        func lazyUnmountServesOpenFiles() throws {
+        func openFilesWorkAfterALazyUnmount() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
             let document = mount.path + "/document"
@@ -94,7 +94,7 @@ extension MountTests {
         @Test(
             "After an unmount, SIGTERM releases waiting programs and leaves a tmpfs that was mounted at the same path"
         )
-        func sigtermAfterUnmountReleasesWaiters() throws {
+        func sigtermAfterAnUnmountEndsTheWaitsOfAllPrograms() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let mount = try Self.mounted(over: "tmpfs")
             defer { mount.abandon() }
@@ -115,7 +115,7 @@ extension MountTests {
         }
 
         @Test("SIGTERM removes the mount at its present path, and not another mount at its former path")
-        func sigtermFindsARenamedMount() throws {
+        func sigtermRemovesTheMountAtItsPresentPath() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let directory = try Lab.freshDirectory("renamed")
             try Script("mkdir -p \"$1/desk/docs\" \"$1/elsewhere/docs\"").run(directory)
@@ -139,7 +139,7 @@ extension MountTests {
         }
 
         @Test("SIGTERM after an unmount leaves a new mount of Truce at the same path")
-        func sigtermLeavesAnotherMountAlone() throws {
+        func sigtermAfterAnUnmountLeavesANewMountAtTheSamePath() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
             let waiters = try WaitingPrograms(in: mount)
@@ -159,7 +159,7 @@ extension MountTests {
         }
 
         @Test("SIGTERM removes a mount whose parent directory was renamed, even to a name that is not UTF-8")
-        func sigtermUnmountsBelowARenamedDirectory() throws {
+        func sigtermRemovesAMountWhoseParentDirectoryWasRenamed() throws {
             let parent = try Lab.freshDirectory("parent")
             try Program("mkdir").run(parent + "/desk")
             let mount = try Self.mounted(in: parent + "/desk")
@@ -178,7 +178,7 @@ extension MountTests {
         enum Cover: CaseIterable { case root, above, both }
 
         @Test("SIGTERM removes a mount that another mount covers", arguments: Cover.allCases)
-        func sigtermUnmountsACoveredMount(by cover: Cover) throws {
+        func sigtermRemovesAMountThatAnotherMountCovers(by cover: Cover) throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let parent = try Lab.freshDirectory("parent")
             let above = parent + "/above"
@@ -203,7 +203,7 @@ extension MountTests {
         }
 
         @Test("When SIGTERM removes a mount, the log names the mounts inside it that are removed with it")
-        func sigtermLogsContainedMounts() throws {
+        func theLogNamesTheInnerMountsThatSigtermRemoves() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let directory = try Lab.freshDirectory("named")
             try Program("mkdir").run(directory + "/inner")
@@ -226,7 +226,7 @@ extension MountTests {
         @Test(
             "A mount that replaces a dead mount prints which mounts inside the dead mount were removed with it",
             arguments: [false, true])
-        func replacingADeadMountReportsContainedMounts(isInForeground: Bool) throws {
+        func aMountThatReplacesADeadMountNamesTheRemovedInnerMounts(isInForeground: Bool) throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let mount = try MountedDirectory([])
             defer { mount.abandon() }

@@ -50,7 +50,7 @@ extension MountTests {
         @Test(
             "A file whose size changed around the mount is read to its new end, even after a stat of the old size"
         )
-        func outOfBandSizesShowAtTheNextRead() throws {
+        func aFileWhoseSizeChangedOutOfBandIsReadToItsNewEnd() throws {
             try MountedDirectory.with(prepare: { try Program("touch").run($0 + "/file") }) { mount in
                 let file = mount.path + "/file"
                 for text in ["longer", "", "longer again", "short", "as long as it can be here"] {

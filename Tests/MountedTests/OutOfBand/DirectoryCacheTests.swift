@@ -35,7 +35,7 @@ extension MountTests {
         @Test(
             "After many files of a directory were opened, the directory is listed again once for their attributes"
         )
-        func openingManyFilesRelistsTheirDirectoryOnce() throws {
+        func afterManyOpensTheirDirectoryIsListedAgainOnce() throws {
             try MountedDirectory.with { mount in
                 let place = mount.path + "/place"
                 try Script("mkdir \"$1\"; cd \"$1\"; touch f{01..20}").run(place)
@@ -115,7 +115,7 @@ extension MountTests {
         }
 
         @Test("Listings while other programs change the directory miss no name that stays")
-        func listingsDuringChangesMissNoLastingName() throws {
+        func listingsDuringChangesMissNoNameThatStays() throws {
             try MountedDirectory.with { mount in
                 let place = mount.path + "/place"
                 try Script("mkdir \"$1\"; cd \"$1\"; touch stays-{1..300}").run(place)

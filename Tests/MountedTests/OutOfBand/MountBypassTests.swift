@@ -7,7 +7,7 @@ extension MountTests {
     /// Checks `truce doctor`, which lists programs that use a mounted directory without the mount.
     @Suite struct MountBypassTests {
         @Test("`doctor` names exactly the programs that bypass a mount by an open descriptor")
-        func doctorReportsProgramsWithAnOpenDescriptor() throws {
+        func doctorReportsProgramsThatBypassAMountByAnOpenDescriptor() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
             try Script("mkdir \"$1/folder\"; echo one >\"$1/document\"").run(mount.path)
@@ -109,7 +109,7 @@ extension MountTests {
 
         @Test(
             "`doctor` and a failed unmount name programs whose first thread has ended")
-        func programsWhoseFirstThreadEndedAreNamed() throws {
+        func doctorNamesProgramsWhoseFirstThreadHasEnded() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
             try FileContents.write("text\n", to: mount.path + "/document")
@@ -175,7 +175,7 @@ extension MountTests {
         }
 
         @Test("`doctor` shows a user only the user's own programs, and says how many it could not examine")
-        func doctorCountsTheProgramsThatAUserMayNotInspect() throws {
+        func doctorSaysHowManyProgramsTheUserMayNotInspect() throws {
             guard geteuid() == 0 else {
                 return print("only root can act as others: shown by the run as root")
             }

@@ -65,9 +65,9 @@ extension MountTests {
         }
 
         @Test(
-            "An open for writing never writes to a backup to which the file was just renamed",
+            "An open for writing never writes to a file that was just renamed to a backup",
             arguments: Watcher.ofMode)
-        func anOpenNeverWritesToAFreshBackup(by watcher: Watcher) throws {
+        func anOpenForWritingNeverWritesToAFileJustRenamedToABackup(by watcher: Watcher) throws {
             guard try run("backups", by: watcher) != nil else { return }
         }
 
@@ -101,7 +101,7 @@ extension MountTests {
         @Test(
             "A change below the mount is reported once, even right after a change of the same file through the mount",
             arguments: Watcher.ofMode)
-        func outOfBandChangesAfterAMountChangeAreReported(by watcher: Watcher) throws {
+        func anOutOfBandChangeRightAfterAChangeThroughTheMountIsReported(by watcher: Watcher) throws {
             guard let lab = try run("after", by: watcher) else { return }
             let document = try notices(in: lab + "/document.told")
             #expect(
@@ -142,7 +142,7 @@ extension MountTests {
         @Test(
             "A hung file system below does not delay events about other files",
             arguments: Watcher.ofMode)
-        func aHungLowerFilesystemDelaysNoOtherEvents(by watcher: Watcher) throws {
+        func aHungLowerFilesystemDelaysNoEventsAboutOtherFiles(by watcher: Watcher) throws {
             guard let lab = try run("slow", by: watcher) else { return }
             let document = try notices(in: lab + "/document.told")
             #expect(document == Array(repeating: "didChange updating uncoordinated", count: 2))

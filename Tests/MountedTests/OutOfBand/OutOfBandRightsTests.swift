@@ -41,7 +41,7 @@ extension MountTests {
         @Test(
             "After a chmod of another hard link around the mount, other users soon cannot open the file"
         )
-        func modeChangesByAnotherNameRevokeAccess() throws {
+        func aChmodOfAnotherHardLinkRevokesAccess() throws {
             guard Lab.isPassthrough, geteuid() == 0 else {
                 return print("shown by root's run with passthrough")
             }
@@ -61,7 +61,7 @@ extension MountTests {
         @Test(
             "After a chmod and a rename around the mount, other users soon cannot open the file by its former name"
         )
-        func aModeChangeWithARenameRevokesAccess() throws {
+        func aChmodAndARenameOutOfBandRevokeAccess() throws {
             guard Lab.isPassthrough, geteuid() == 0 else {
                 return print("shown by root's run with passthrough")
             }

@@ -26,7 +26,7 @@ extension MountTests {
         @Test(
             "When several processes use one file, each process sees the result of the last operation",
             arguments: [2, 4])
-        func mixedOperationsOfManyProcessesAreOrdered(processes: Int) throws {
+        func eachProcessSeesTheResultOfTheLastOperationOnASharedFile(processes: Int) throws {
             try MountedDirectory.with { mount in
                 let seed = UInt64.random(in: 0..<UInt64.max)
                 let outcome = try Self.work(on: mount, "mixed", "4", "\(processes)", "\(seed)")

@@ -9,7 +9,7 @@ extension MountTests {
         @Test(
             "64 MiB of reads and writes reach the daemon without passthrough, and do not reach it with passthrough"
         )
-        func passthroughDataBypassesTheDaemon() throws {
+        func withPassthroughNoReadOrWrittenDataReachesTheDaemon() throws {
             try MountedDirectory.with(prepare: { directory in
                 try Script("head -c 67108864 /dev/urandom > \"$1/original\"").run(directory)
             }) { mount in
@@ -63,7 +63,7 @@ extension MountTests {
         }
 
         @Test("A file can be opened while its owner changes all the time")
-        func aFileOpensWhileItsOwnerChanges() throws {
+        func aFileCanBeOpenedWhileItsOwnerChangesAllTheTime() throws {
             guard geteuid() == 0 else { return print("only root gives files away: shown by the run as root") }
             try MountedDirectory.with(prepare: { try FileContents.write("text", to: $0 + "/file") }) {
                 mount in
@@ -93,7 +93,7 @@ extension MountTests {
             """)
 
         @Test("A change is noticed on a file system with timestamps in whole seconds")
-        func changesShowDespiteOneSecondTimestamps() throws {
+        func aChangeIsNoticedOnAFileSystemWithOneSecondTimestamps() throws {
             guard geteuid() == 0 else { return print("only root mounts: shown by the run as root") }
             try LoopFilesystem.with(["wait=500ms,hold=60s,idle=60s"], making: "-I 128") { mount in
                 let document = mount.path + "/document"

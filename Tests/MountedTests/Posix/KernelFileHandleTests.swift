@@ -11,7 +11,7 @@ extension MountTests {
 
         @Test(
             "A kernel file handle leads to its file after the daemon and the kernel have forgotten the file")
-        func aKernelFileHandleOutlivesEveryCache() throws {
+        func aKernelFileHandleLeadsToAFileThatDaemonAndKernelHaveForgotten() throws {
             try Self.withTree { mount in
                 let handles = try ["a/b/file", "a/b", "a", ""].map { try Self.handle(mount, $0) }
                 for hasNames in [true, false] {

@@ -34,7 +34,7 @@ extension MountTests {
         }
 
         @Test("The kernel's table of the daemon's descriptors does not grow while 3,000 files are opened")
-        func theDescriptorTableDoesNotGrow() throws {
+        func theTableOfTheDaemonsDescriptorsDoesNotGrow() throws {
             let files = { try Script("mkdir \"$1\"/some; cd \"$1\"/some; touch {1..3000}").run($0) }
             try MountedDirectory.with(prepare: { _ = try files($0) }) { mount in
                 func size() throws -> String? { try ProcessStatus(of: mount.daemonPID)?["FDSize"] }
@@ -86,7 +86,7 @@ extension MountTests {
         @Test(
             "A daemon with few descriptors serves programs that have more files open than it has descriptors",
             arguments: [1024, 256])
-        func aSmallDescriptorLimitServesManyOpenFiles(limit: Int) throws {
+        func programsMayOpenMoreFilesThanTheDaemonHasDescriptors(limit: Int) throws {
             let mount = try MountedDirectory(["wait=15s"])
             do {
                 try Program("mkdir").run(mount.path + "/held", mount.path + "/others")

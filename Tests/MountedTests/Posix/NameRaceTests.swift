@@ -28,7 +28,7 @@ extension MountTests {
         @Test(
             "A folder's presenter that never lists the folder knows all names while four programs change them"
         )
-        func aPresenterThatNeverListsKnowsEachName() throws {
+        func aFolderPresenterThatNeverListsTheFolderKnowsAllItsNames() throws {
             try MountedDirectory.with { mount in
                 let seed = UInt32.random(in: 0...UInt32.max)
                 let moments = try Lab.number("TRUCE_MOMENTS", default: 8)

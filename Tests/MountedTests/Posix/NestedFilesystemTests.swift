@@ -120,7 +120,7 @@ extension MountTests {
         }
 
         @Test("The flags nosuid, nodev and noexec of a nested file system apply in the mount")
-        func nestedMountRestrictionsApply() throws {
+        func theFlagsOfANestedFileSystemApplyInTheMount() throws {
             try Self.withPieces { mount in
                 let program = try Script("command -v id").run().text.dropLast()
                 for (name, ran, hasDevices) in [
@@ -175,7 +175,7 @@ extension MountTests {
         @Test(
             "A truncation of a nested file to its present size updates its modification time"
         )
-        func truncateToEqualSizeUpdatesTheTime() throws {
+        func aTruncationToThePresentSizeUpdatesTheModificationTime() throws {
             try Self.withPieces { mount in
                 let cut = Script(
                     "if [[ $2 == empty ]]; then : >\"$1\"; else truncate --size=\"$2\" \"$1\"; fi")

@@ -103,7 +103,7 @@ extension MountTests {
         @Test(
             "A program file whose set-user-ID bit changes while it is open still runs, and cannot be written meanwhile"
         )
-        func aFileExecutesWhilePrivilegesChange() throws {
+        func aProgramFileStillRunsWhileItsSetUserIDBitChanges() throws {
             let plain = try Lab.freshDirectory("plain")
             let expected = try Self.programs.run(plain).text
             #expect(expected.contains("runs again") && expected.contains("busy to run"))

@@ -82,7 +82,7 @@ extension MountTests {
             """)
 
         @Test("Removing many files leaves no descriptors open")
-        func removalsLeakNoDescriptors() throws {
+        func removalsOfManyFilesLeaveNoDescriptorsOpen() throws {
             try MountedDirectory.with { mount in
                 let daemon = try mount.daemonPID
                 try Self.makeAndRemove.run(mount.path, "100")
@@ -95,8 +95,8 @@ extension MountTests {
             }
         }
 
-        @Test("The last removed file is closed even if no further request comes")
-        func theLastRemovedFileIsReleased() throws {
+        @Test("The daemon closes the last removed file even if no further request comes")
+        func theDaemonClosesTheLastRemovedFileWithoutAFurtherRequest() throws {
             try MountedDirectory.with { mount in
                 let daemon = try mount.daemonPID
                 for _ in 1...20 {

@@ -39,7 +39,7 @@ extension MountTests {
         @Test(
             "Processes that share a database do not wait for each other's open files"
         )
-        func databaseProcessesDoNotWait() throws {
+        func processesThatShareADatabaseDoNotWaitForEachOther() throws {
             try MountedDirectory.with("hold=1s") { mount in
                 // Truce recognizes a PostgreSQL database by a file in a directory above, and an SQLite database by its first
                 // bytes.

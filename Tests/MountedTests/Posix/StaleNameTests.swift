@@ -7,7 +7,7 @@ extension MountTests {
     /// but not a second ESTALE (D214).
     @Suite struct StaleNameTests {
         @Test("No call fails with ESTALE while its name is replaced all the time")
-        func constantReplacementNeverReturnsEstale() throws {
+        func noCallFailsWithEstaleWhileItsNameIsReplacedAllTheTime() throws {
             // The look-up of a name does not depend on the data mode, so each mode runs one of the two cases.
             guard try Lab.dataPath == .passthrough else {
                 try MountedDirectory.with { mount in

@@ -71,7 +71,7 @@ extension MountTests {
         @Test(
             "`truce write` ends with 124 if its wait times out, and leaves no waiting claim if it is interrupted"
         )
-        func aTimedOutOrInterruptedWaitEndsCleanly() throws {
+        func truceWriteLeavesNoClaimIfItsWaitTimesOutOrIsInterrupted() throws {
             try MountedDirectory.with("wait=1s", "policy=fail") { mount in
                 let document = mount.path + "/document"
                 let writer = try Self.write(document, "echo held; read line")
@@ -97,7 +97,7 @@ extension MountTests {
         }
 
         @Test("Two `truce write` commands with one purpose do not wait for each other")
-        func truceWriteCommandsOfOnePurposeDoNotWait() throws {
+        func truceWriteCommandsOfOnePurposeDoNotWaitForEachOther() throws {
             try MountedDirectory.with("wait=60s") { mount in
                 let document = mount.path + "/document"
                 let outer = try TruceCommand.attempt(
@@ -110,7 +110,7 @@ extension MountTests {
         }
 
         @Test("`truce write` forwards SIGTERM to its command, and not SIGINT")
-        func sigtermIsForwardedToTheCommand() throws {
+        func truceWriteForwardsSigtermToItsCommand() throws {
             try MountedDirectory.with { mount in
                 let document = mount.path + "/document"
                 let writer = try Self.write(
@@ -123,7 +123,7 @@ extension MountTests {
         }
 
         @Test("When the daemon dies, the command of `truce write` goes on, and a warning is printed")
-        func theCommandSurvivesTheDaemonsDeath() throws {
+        func theCommandOfTruceWriteGoesOnWhenTheDaemonDies() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
             try mount.mount()
@@ -155,7 +155,7 @@ extension MountTests {
         @Test(
             "`why` names the claim before a waiting program in the lock queue, and the holder at the queue's head"
         )
-        func whyNamesTheHolderAtTheEndOfAQueue() throws {
+        func whyNamesTheHolderAtTheHeadOfTheLockQueue() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 let document = mount.path + "/document"
                 try Script("echo old >\"$1\"").run(document)
@@ -224,7 +224,7 @@ extension MountTests {
 
         @Test(
             "A presenter below a directory is asked before the directory is renamed, and then gets the move")
-        func aPresenterBelowIsAskedBeforeADirectoryRename() throws {
+        func aPresenterInADirectoryIsAskedBeforeTheDirectoryIsRenamed() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/a/b\" && echo text >\"$1/a/b/notes\"").run(mount.path)
                 let presenter = try Self.present(mount.path + "/a/b/notes")
@@ -304,7 +304,7 @@ extension MountTests {
         }
 
         @Test("The rename of a directory waits for an access over the control socket to a file below it")
-        func aDirectoryRenameWaitsForAccessesBelow() throws {
+        func theRenameOfADirectoryWaitsForAccessesToFilesInIt() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 try Script("mkdir -p \"$1/a/b\" && echo text >\"$1/a/b/notes\"").run(mount.path)
                 let writer = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
@@ -422,7 +422,7 @@ extension MountTests {
         @Test(
             "If a presenter's save command fails, accesses over the socket fail, and programs without the socket succeed"
         )
-        func aFailedHookFailsOnlyAwareAccesses() throws {
+        func ifAPresentersSaveCommandFailsOnlyAwareAccessesFail() throws {
             try MountedDirectory.with("ask-again=0") { mount in
                 let document = mount.path + "/document"
                 try Script("echo old >\"$1\"").run(document)
@@ -469,7 +469,7 @@ extension MountTests {
         }
 
         @Test("`truce socket` prints the same socket path as the attribute of the mount")
-        func theSocketCommandFindsTheSocket() throws {
+        func truceSocketPrintsThePathOfTheMountsControlSocket() throws {
             try MountedDirectory.with { mount in
                 let path = try TruceCommand.run("socket", mount.path + "/none/such").text
                 #expect(path.hasSuffix(".sock\n"))

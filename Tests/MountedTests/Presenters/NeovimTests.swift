@@ -86,7 +86,7 @@ extension MountTests {
         }
 
         @Test("Neovim is asked before rm deletes a file with unsaved text, and keeps and marks the text")
-        func deletingUnsavedTextMarksTheBuffer() throws {
+        func neovimKeepsAndMarksTheUnsavedTextOfAFileThatRmDeletes() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
                 try editor.type("only;here")
@@ -112,7 +112,7 @@ extension MountTests {
         }
 
         @Test("Neovim closes the buffer of a file without unsaved text that rm deletes")
-        func deletingSavedTextClosesTheBuffer() throws {
+        func neovimClosesTheBufferOfASavedFileThatRmDeletes() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
                 try Program("rm").run(mount.path + "/notes.md")
@@ -123,7 +123,7 @@ extension MountTests {
         }
 
         @Test("Neovim renames its buffer when its file, or the directory above, is moved")
-        func theBufferFollowsAMove() throws {
+        func neovimRenamesItsBufferWhenItsFileIsMoved() throws {
             try MountedDirectory.with(
                 prepare: { try Script("mkdir \"$1/plans\"; echo saved > \"$1/plans/notes.md\"").run($0) }
             ) { mount in
@@ -195,7 +195,7 @@ extension MountTests {
         }
 
         @Test("After another program appends to a file with unsaved text, the file contains both texts")
-        func anAppendMergesWithUnsavedText() throws {
+        func anotherProgramsAppendIsMergedWithUnsavedTextInNeovim() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
                 try editor.type("unsaved;words")
@@ -212,7 +212,7 @@ extension MountTests {
         @Test(
             "After another program overwrites a file with unsaved text, Neovim marks a conflict and both texts remain"
         )
-        func aConflictDiscardsNeitherSide() throws {
+        func aConflictInNeovimDiscardsNeitherText() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
                 try editor.type("unsaved;words")
@@ -264,7 +264,7 @@ extension MountTests {
         }
 
         @Test("After the daemon is started again, the plug-in presents the file again and saves unsaved text")
-        func thePluginReconnects() throws {
+        func theNeovimPluginReconnectsToARestartedDaemon() throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
                 let daemon = try mount.daemonPID

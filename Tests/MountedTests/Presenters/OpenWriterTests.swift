@@ -129,7 +129,7 @@ extension MountTests {
         }
 
         @Test("A program that keeps a file open and writes nothing causes no event")
-        func anIdleOpenFileReportsNothing() throws {
+        func aFileThatIsKeptOpenWithoutWritesCausesNoEvent() throws {
             try MountedDirectory.with(Self.patient, prepare: PresenterTests.writeNotes) { mount in
                 let (presenter, folder) = (
                     try PresenterTests.present(mount), try PresenterTests.present(mount, ".")

@@ -81,7 +81,7 @@ extension MountTests {
         }
 
         @Test("A presenter that is killed while a reader waits for it delays the reader no further")
-        func aKilledPresenterDelaysAReaderNoLonger() throws {
+        func aPresenterThatIsKilledStopsDelayingAReader() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let presenter = try Self.present(mount)
                 presenter.send(SIGSTOP)

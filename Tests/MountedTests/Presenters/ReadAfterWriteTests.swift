@@ -131,7 +131,7 @@ extension MountTests {
     /// Checks accesses for other processes, and presenters with a server process.
     @Suite struct PartnerProcessTests {
         @Test("During an access on behalf of another process, both processes write, and other programs wait")
-        func anAccessOnBehalfServesBothProcesses() throws {
+        func duringAnAccessOnBehalfOfAnotherProcessBothProcessesMayWrite() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s", prepare: PresenterTests.writeNotes) {
                 mount in
                 let (notes, named) = (mount.path + "/notes.md", try ScriptedProcess())

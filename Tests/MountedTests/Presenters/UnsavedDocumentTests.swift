@@ -153,7 +153,7 @@ extension MountTests {
         }
 
         @Test("ls -l of 50 documents with unsaved text in a hung editor takes about a second")
-        func statOfAHungEditorsFilesReturnsAfterASecond() throws {
+        func statOfDocumentsInAHungEditorReturnsAfterASecond() throws {
             let files = (1...50).map { "doc-\($0)" }
             try MountedDirectory.with(
                 prepare: { below in
@@ -179,7 +179,7 @@ extension MountTests {
         }
 
         @Test("A signal ends a stat's wait for a hung editor at once", arguments: [SIGKILL, SIGINT])
-        func aSignalEndsAStatsWait(signal: Int32) throws {
+        func aSignalEndsTheStatThatWaitsForAHungEditor(signal: Int32) throws {
             try MountedDirectory.with("ask-again-stat=0ms", prepare: Self.writeDocument) { mount in
                 let presenter = try Self.present(["doc"], in: mount)
                 try Self.tell(presenter, "type doc new", "typed")

@@ -41,7 +41,7 @@ extension MountTests {
         }
 
         @Test("Of repeated appends beside a suspended writer, the last copy is preserved (D125)")
-        func repeatedAppendsPreserveTheLastCopy() throws {
+        func ofRepeatedAppendsBesideASuspendedWriterTheLastCopyIsPreserved() throws {
             let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }
             try MountedDirectory.with(PreservationTests.yielding, prepare: prepare) { mount in
                 let (document, one, two) = (
@@ -115,7 +115,7 @@ extension MountTests {
         }
 
         @Test(
-            "The contents of a writer are preserved although it resets the modification time, also after a new link"
+            "The contents of a writer are preserved although the writer resets the modification time, also after a new link"
         )
         func resetTimestampsDoNotPreventPreservation() throws {
             let prepare = { (source: String) in try FileContents.write("former", to: source + "/document") }
@@ -167,7 +167,7 @@ extension MountTests {
         @Test(
             "A removed log without later writes is not preserved, and neither is a log that keeps another name"
         )
-        func anUnwrittenRemovedLogIsNotPreserved() throws {
+        func aRemovedLogWithoutLaterWritesIsNotPreserved() throws {
             try MountedDirectory.with(PreservationTests.impatient) { mount in
                 let document = mount.path + "/app.log"
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
@@ -190,7 +190,7 @@ extension MountTests {
         @Test(
             "A replaced file of a silent presenter is preserved, but not later writes by the file's other name"
         )
-        func aSilentPresentersReplacedFileIsPreserved() throws {
+        func aReplacedFileOfASilentPresenterIsPreserved() throws {
             let options = "relinquish=300ms,save=300ms,deletion=300ms"
             let prepare = { (source: String) in try FileContents.write("promised", to: source + "/notes.md") }
             try MountedDirectory.with(options, prepare: prepare) { mount in

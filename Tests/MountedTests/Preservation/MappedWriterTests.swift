@@ -52,7 +52,7 @@ extension MountTests {
         @Test(
             "When twelve writers preempt twelve mappings at once, the data written to each mapping is preserved"
         )
-        func twelveMappingsAreWrittenBackAtOnce() throws {
+        func theDataOfTwelveMappingsPreemptedAtOnceIsPreserved() throws {
             try MountedDirectory.with(Self.bounds) { mount in
                 let place = try Lab.freshDirectory("order")
                 try Script("for n in {1..12}; do echo old >\"$1\"/document-$n; done").run(mount.path)
@@ -80,7 +80,7 @@ extension MountTests {
         @Test(
             "During a truncation of a mapped file, requests for other files are answered"
         )
-        func aTruncationOfAMappedFileDelaysNoOtherFile() throws {
+        func aTruncationOfAMappedFileDelaysNoRequestForAnotherFile() throws {
             let write = { (source: String) in
                 try FileContents.write("as it was before that", to: source + "/document")
                 try FileContents.write("other\n", to: source + "/other")

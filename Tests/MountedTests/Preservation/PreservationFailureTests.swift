@@ -8,7 +8,7 @@ import Testing
 extension MountTests {
     @Suite struct PreservationFailureTests {
         @Test("Without room for a copy, truncating opens get EBUSY, but removals and replacements go ahead")
-        func withoutRoomTruncationFailsAndRemovalProceeds() throws {
+        func withoutRoomForACopyATruncationFailsAndARemovalProceeds() throws {
             guard Self.isRoot else {
                 return print("only root can fill a file system: shown by the run as root")
             }

@@ -108,7 +108,7 @@ extension MountTests {
         @Test(
             "Restoring over a document waits for its writer, preserves its contents, and keeps its inode and rights"
         )
-        func restoringWaitsAndPreservesTheCurrentContent() throws {
+        func restoringADocumentWaitsForItsWriterAndPreservesItsContents() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             let prepare = { (source: String) in
                 _ = try Script(
@@ -215,7 +215,7 @@ extension MountTests {
         @Test(
             "Versions caused by another user take half of the owner's room, and the owner's saves go on (D212)"
         )
-        func anotherUsersTruncationsUseHalfTheOwnersRoom() throws {
+        func versionsCausedByAnotherUserTakeHalfOfTheOwnersRoom() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
             let prepare = { (source: String) in
@@ -256,7 +256,7 @@ extension MountTests {
         @Test(
             "Preserved contents of another user use that user's half of the store's room, and not the owner's half (D212)"
         )
-        func contentsOfAnotherUserUseThisUsersHalfOfTheRoom() throws {
+        func preservedContentsOfAnotherUserUseThatUsersHalfOfTheRoom() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
             let prepare = { (source: String) in

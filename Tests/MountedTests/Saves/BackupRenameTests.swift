@@ -111,7 +111,7 @@ extension MountTests {
         @Test(
             "A rename by a program that goes on running is reported later, together with the program's next writes"
         )
-        func aMoveByALivingProgramIsReportedLate() throws {
+        func aRenameByAProgramIsReportedWithTheProgramsNextWrites() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (document, moved) = (mount.path + "/notes.md", mount.path + "/letter.md")
                 let (presenter, mover) = (try PresenterTests.present(mount), try ScriptedProcess())
@@ -183,7 +183,8 @@ extension MountTests {
             }
         }
 
-        @Test("Another program's writes to a renamed file are reported when this program closes the file")
+        @Test(
+            "Another program's writes to a renamed file are reported when that other program closes the file")
         func writesOfOthersToAMovedFileAreReported() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (document, moved) = (mount.path + "/notes.md", mount.path + "/letter.md")
@@ -259,7 +260,7 @@ extension MountTests {
         @Test(
             "A file that another program makes under the old name is a new file, and the presenter stays with the moved file"
         )
-        func aNameFilledByAnotherProgramIsANewFile() throws {
+        func aFileThatAnotherProgramMakesUnderTheOldNameIsANewFile() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (document, aside) = (mount.path + "/notes.md", mount.path + "/elsewhere.md")
                 let (mover, other) = (try ScriptedProcess(), try ScriptedProcess())

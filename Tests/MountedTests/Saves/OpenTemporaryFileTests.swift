@@ -158,7 +158,7 @@ extension MountTests {
         }
 
         @Test("A directory's presenter gets the writes to a log that came before the log's rename")
-        func aDirectoryPresenterGetsWritesBeforeTheRename() throws {
+        func aDirectoryPresenterGetsTheWritesToALogBeforeTheLogsRename() throws {
             try Self.with(PreservationTests.impatient, "document.log") { mount, holder in
                 let presenter = try TruceCommand.start("present", mount.path, "--json")
                 try eventually(within: .seconds(10), "'truce present' to register") {
@@ -176,7 +176,7 @@ extension MountTests {
         }
 
         @Test("A log whose rename was interrupted is still a log: a later writer does not wait")
-        func anInterruptedLogRenameLeavesALog() throws {
+        func aLogWhoseRenameWasInterruptedIsStillALog() throws {
             try Self.with("wait=60s,hold=60s,idle=60s,hold-aware=60s", "document.log") { mount, holder in
                 let (log, document) = (mount.path + "/document.log", mount.path + "/document")
                 let writer = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
@@ -197,7 +197,7 @@ extension MountTests {
         }
 
         @Test("A program that saves does not wait for its own helper file whose opening thread has ended")
-        func aSaverWhoseOpeningThreadEndedDoesNotWait() throws {
+        func aSaverDoesNotWaitForItsHelperFileWhoseOpeningThreadEnded() throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (_, took) = try timed {
                     try Program("python3").run("-c", Self.handingOn, mount.path, within: .seconds(20))

@@ -70,7 +70,7 @@ extension MountTests {
         @Test(
             "If a program locks a file, programs that open the file take no turns and leave no versions",
             arguments: ["flock", "posix", "ofd"])
-        func programsSharingALockTakeNoTurns(kind: String) throws {
+        func programsThatOpenALockedFileTakeNoTurns(kind: String) throws {
             try MountedDirectory.with(Self.patient, prepare: Self.write("0123456789")) { mount in
                 let data = mount.path + "/data"
                 let (one, two, three) = (
@@ -124,7 +124,7 @@ extension MountTests {
         }
 
         @Test("A lock on a descriptor that may only read does not exempt other programs from waiting")
-        func aLockOnAReadOnlyDescriptorChangesNothing() throws {
+        func aLockOnAReadOnlyDescriptorExemptsNoOtherProgram() throws {
             try MountedDirectory.with(Self.patient, prepare: Self.write("old")) { mount in
                 let data = mount.path + "/data"
                 let (owner, other) = (try ScriptedProcess(), try ScriptedProcess())
@@ -149,7 +149,7 @@ extension MountTests {
         }
 
         @Test("Programs that have one LMDB environment open do not wait for each other")
-        func lmdbProgramsDoNotWait() throws {
+        func programsWithOneLmdbEnvironmentOpenDoNotWaitForEachOther() throws {
             try MountedDirectory.with(Self.patient) { mount in
                 let environment = mount.path + "/environment"
                 try Program("mkdir").run(environment)
@@ -177,7 +177,7 @@ extension MountTests {
         }
 
         @Test("Programs append to one file at the same time, and each line is in the file once")
-        func appendersRunSideBySide() throws {
+        func programsMayAppendToOneFileAtTheSameTime() throws {
             try MountedDirectory.with(Self.patient) { mount in
                 let results = mount.path + "/results.csv"
                 // Each program has the file open until the next program has opened it.

@@ -51,7 +51,7 @@ extension MountTests {
         }
 
         @Test("300 waiting threads that are killed end at once")
-        func killedWaitersEndAtOnce() throws {
+        func waitingThreadsThatAreKilledEndAtOnce() throws {
             guard try Lab.dataPath == .daemon else {
                 return print("shown where the daemon moves the data")
             }
@@ -64,7 +64,7 @@ extension MountTests {
         }
 
         @Test("300 waiting threads get an error at once when the daemon gets SIGTERM")
-        func waitersAreReleasedOnSigterm() throws {
+        func waitingThreadsGetAnErrorWhenTheDaemonGetsSigterm() throws {
             guard try Lab.dataPath == .daemon else {
                 return print("shown where the daemon moves the data")
             }

@@ -60,7 +60,7 @@ extension MountTests {
         }
 
         @Test("A lock on a second descriptor of a reader does not make a writer wait longer")
-        func aLockedSecondDescriptorAddsNoDelay() throws {
+        func aLockOnAReadersSecondDescriptorDoesNotProlongAWritersWait() throws {
             guard geteuid() == 0 else {
                 return print("only root keeps the kernel waiting: shown by root's run")
             }

@@ -50,7 +50,7 @@ extension MountTests {
         @Test(
             "A document is still treated as a document, and a log as a log, after it gets another name",
             arguments: ["link", "look", "list", "replace", "ask"])
-        func aSecondNameDoesNotChangeTheClassOfAFile(by way: String) throws {
+        func aDocumentOrLogIsTreatedAsBeforeAfterItGetsAnotherName(by way: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (holder, waiter, other) = (
                     try ScriptedProcess(), try ScriptedProcess(), try ScriptedProcess()

@@ -167,7 +167,7 @@ extension MountTests {
         @Test(
             "Readers never see a half-written file of a program that truncates up to 50 ms after its open",
             arguments: [0, 50])
-        func openThenTruncateIsNeverSeenHalfway(milliseconds: Int) throws {
+        func readersNeverSeeAHalfWrittenFileOfAProgramThatTruncates(milliseconds: Int) throws {
             let seed = UInt32.random(in: 0..<1_000_000)
             print("seed \(seed)")
             let first = String(repeating: "0000000\n", count: 1_000)

@@ -22,7 +22,7 @@ extension MountTests {
         @Test(
             "While a request waits, other requests continue, in whatever form the waiting request names its file",
             arguments: forms)
-        func otherRequestsProceedWhileOneWaits(form: String) throws {
+        func otherRequestsProceedWhileARequestWaits(form: String) throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 let worker = try ScriptedProcess(
                     Program("python3").start(
@@ -44,7 +44,7 @@ extension MountTests {
         @Test(
             "A request that cannot be retried waits at most 250 ms, and creates files with its program's rights"
         )
-        func aRequestThatCannotRetryWaitsBriefly() throws {
+        func aRequestThatCannotBeRetriedWaitsAtMost250Milliseconds() throws {
             guard geteuid() == 0 else {
                 return print("only root can act as others: shown by the run as root")
             }
