@@ -192,7 +192,7 @@ struct AccessOptionTests {
     }
 
     @Test("a client may announce a move only during the access that makes the move")
-    func aClientMayAnnounceAMoveOnlyDuringItsAccess() throws {
+    func aClientMayAnnounceAMoveOnlyDuringTheAccessThatMakesTheMove() throws {
         try withServer { server in
             let program = try AwareProgram(server)
             let (from, to) = (Array("a".utf8), Array("b".utf8))

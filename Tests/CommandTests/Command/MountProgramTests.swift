@@ -48,7 +48,9 @@ struct MountProgramTests {
     }
 
     @Test("-h needs no source and no directory")
-    func helpNeedsNoOtherArguments() throws { #expect(try MountHelperArguments(parsing: ["-h"]).wantsHelp) }
+    func theHelpOptionNeedsNoSourceAndNoDirectory() throws {
+        #expect(try MountHelperArguments(parsing: ["-h"]).wantsHelp)
+    }
 
     @Test(
         "the error for invalid arguments names the argument that is invalid",

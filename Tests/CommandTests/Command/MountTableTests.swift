@@ -50,7 +50,7 @@ struct MountTableTests {
             (#"a\"#, #"a\"#), (#"a\1"#, #"a\1"#), (#"a\12"#, #"a\12"#), (#"\999"#, #"\999"#), (#"\040"#, " "),
             (#"\777"#, #"\777"#),
         ])
-    func invalidEscapesStayUnchanged(escaped: String, plain: String) throws {
+    func aBackslashWithoutThreeOctalDigitsIsNotDecoded(escaped: String, plain: String) throws {
         let line = "1 0 0:1 / /\(escaped) rw - t s rw"
         let entry = try #require(MountTable(parsing: Array(line.utf8)).entries.first)
         #expect(entry.mountpoint == Array("/\(plain)".utf8))
@@ -162,7 +162,7 @@ struct MountTableTests {
     @Test(
         "a copy that mount propagation makes is not taken for the new mount",
         arguments: [45, nil] as [UInt32?])
-    func aPropagatedCopyIsNotTheNewMount(connection: UInt32?) {
+    func aCopyThatMountPropagationMakesIsNotTheNewMount(connection: UInt32?) {
         let (own, copy) = ("41 45 /srv/a/m /srv/a/s 1000", "42 45 /data/a/m /srv/a/s 1000")
         #expect(newMount([], [own, copy], connection: connection) == Array("/srv/a/m".utf8))
         if connection != nil {

@@ -130,7 +130,7 @@ struct OptionTests {
     }
 
     @Test("-oWORD is parsed as -o WORD, but not after -- and not in other commands")
-    func aJoinedMountOptionIsSeparated() {
+    func anOptionJoinedToDashOIsParsedAsASeparateWord() {
         #expect(
             MountOptions.separatingJoined(["mount", "a", "-owait=1", "-o", "ro"])
                 == ["mount", "a", "-o", "wait=1", "-o", "ro"])

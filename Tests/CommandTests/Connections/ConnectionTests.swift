@@ -199,7 +199,7 @@ struct ConnectionTests {
     }
 
     @Test("at the connection limit, the oldest silent connection is closed for a new client")
-    func aSilentConnectionIsClosedForANewClient() throws {
+    func atTheConnectionLimitTheOldestSilentConnectionIsClosed() throws {
         let log = try withServer { server in
             let silent = try (0..<ProtocolLimits.connectionsPerUser).map { _ in try server.connect() }
             let talker = try AwareProgram(server)

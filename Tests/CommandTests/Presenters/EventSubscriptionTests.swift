@@ -31,7 +31,7 @@ struct EventSubscriptionTests {
     }
 
     @Test("a subscriber gets the events at or below its path, with growing numbers")
-    func subscribersGetNumberedEventsBelowTheirPath() throws {
+    func aSubscriberGetsNumberedEventsAtOrBelowItsPath() throws {
         try withServer { server in
             let world = FeedFixture(server)
             let all = try AwareProgram(server)
@@ -58,7 +58,7 @@ struct EventSubscriptionTests {
     }
 
     @Test("a client that subscribes again gets the events it missed, or a gap if its position is unknown")
-    func aReturningSubscriberGetsMissedEventsOrAGap() throws {
+    func aReturningSubscriberGetsTheMissedEventsOrIsToldOfAGap() throws {
         try withServer { server in
             let world = FeedFixture(server)
             let keeper = try AwareProgram(server)
@@ -86,7 +86,7 @@ struct EventSubscriptionTests {
     }
 
     @Test("a client that missed more events than the daemon remembers gets a gap when it subscribes again")
-    func aSubscriberThatMissedTooManyEventsGetsAGap() throws {
+    func aSubscriberThatMissedTooManyEventsIsToldOfAGapInTheEvents() throws {
         try withServer { server in
             let world = FeedFixture(server)
             let keeper = try AwareProgram(server)

@@ -135,7 +135,7 @@ struct PresenterClientTests {
     }
 
     @Test("when the connection ends, the running command for a notice is ended")
-    func aNoticesCommandIsEndedWithTheConnection() throws {
+    func theRunningCommandForANoticeEndsWhenItsConnectionEnds() throws {
         let stage = try PresenterClientFixture(
             for: .didChange, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >>pid; echo >ready; exec sleep 1000")
         try stage.makePipe("ready")

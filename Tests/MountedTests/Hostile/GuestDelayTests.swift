@@ -106,7 +106,7 @@ extension MountTests {
         }
 
         @Test(
-            "A guest's silent presenters delay three deletions by the full time, and each later deletion only briefly",
+            "A guest's silent presenters delay three deletions to the full deadline, and each later deletion only briefly",
             arguments: ["connection", "connections"])
         func aSilentPresenterOfAGuestDelaysThreeDeletionsFullyAndLaterOnesBriefly(connections: String) throws
         {

@@ -63,7 +63,7 @@ extension MountTests.HostileClientTests {
     }
 
     @Test(
-        "A guest at all its limits delays other clients by their time limits at most, and leaves no resources in use"
+        "A guest that has reached all its limits delays other clients only briefly, and leaves no resources in use"
     )
     func aGuestThatHasReachedAllItsLimitsDelaysOtherClientsOnlyBriefly() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }

@@ -35,8 +35,8 @@ extension MountTests.HungFilesystemTests {
         }
     }
 
-    @Test("A claim that is granted at its deadline on a hung file system delays no other deadline")
-    func aClaimThatIsGrantedOnAHungFileSystemDelaysNoOtherDeadline() throws {
+    @Test("A claim that is granted at its deadline on a hung file system delays no other claim's deadline")
+    func aClaimThatIsGrantedOnAHungFileSystemDelaysNoOtherClaimsDeadline() throws {
         guard try Lab.dataPath == .daemon else {
             return print("the kernel opens files below itself: shown by the run with data by the daemon")
         }

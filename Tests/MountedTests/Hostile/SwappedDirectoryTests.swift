@@ -36,7 +36,7 @@ extension MountTests {
         }
 
         @Test(
-            "An unmount of a busy mount without visible users is attempted again, and fails with a reason if the mount stays busy"
+            "An unmount of a busy mount without visible users is attempted again, and fails if the mount stays busy"
         )
         func theUnmountOfABrieflyBusyMountIsAttemptedAgain() throws {
             let mount = try MountedDirectory()

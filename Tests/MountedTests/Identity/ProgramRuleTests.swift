@@ -85,9 +85,9 @@ extension MountTests {
         }
 
         @Test(
-            "A program with the lowest scheduling priority counts as background after it opened 200 documents",
+            "A program with the lowest scheduling priority causes no save after it opened 200 documents",
             arguments: ["nice -n 19", "chrt --idle 0", "ionice -c 3", "nice -n 18"])
-        func aProgramWithLowestPriorityCountsAsBackgroundAfter200Documents(prefix: String) throws {
+        func aLowestPriorityProgramCausesNoSaveAfterItOpened200Documents(prefix: String) throws {
             try MountedDirectory.with("ask-again=0ms") { source in
                 try PresenterTests.writeNotes(in: source)
                 try Script("mkdir \"$1/files\"; cd \"$1/files\"; touch $(seq 250)").run(source)

@@ -56,7 +56,7 @@ extension MountTests {
         }
 
         @Test("An unmount that fails because the mount is busy names the programs that use the mount")
-        func aFailedUnmountNamesTheProgramsInTheMount() throws {
+        func aFailedUnmountNamesTheProgramsThatUseTheMount() throws {
             try MountedDirectory.with(prepare: { try FileContents.write("x", to: $0 + "/file") }) { mount in
                 let actor = try ScriptedProcess()
                 try actor.must("open", "h", mount.path + "/file", "O_RDONLY")

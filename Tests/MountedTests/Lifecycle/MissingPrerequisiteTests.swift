@@ -24,7 +24,7 @@ extension MountTests {
         }
 
         @Test("If no directory has room for the socket, the mount is refused")
-        func withoutAPlaceForTheSocketAMountIsRefused() throws {
+        func aMountIsRefusedIfNoDirectoryHasRoomForItsSocket() throws {
             guard Self.isRoot else { return }
             let directory = try Lab.freshDirectory("run")
             let outcome = try Self.fullEverywhere.attempt(try Lab.variable("TRUCE_BINARY"), directory)

@@ -84,7 +84,7 @@ extension MountTests {
         }
 
         @Test(
-            "A daemon with few descriptors serves programs that have more files open than it has descriptors",
+            "A daemon with few descriptors can serve programs that have more files open than the daemon has descriptors",
             arguments: [1024, 256])
         func programsMayOpenMoreFilesThanTheDaemonHasDescriptors(limit: Int) throws {
             let mount = try MountedDirectory(["wait=15s"])

@@ -213,7 +213,7 @@ extension MountTests {
         }
 
         @Test(
-            "Versions caused by another user take half of the owner's room, and the owner's saves go on (D212)"
+            "Versions caused by another user take half of the owner's room in the store, and the owner's saves go on (D212)"
         )
         func versionsCausedByAnotherUserTakeHalfOfTheOwnersRoom() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
