@@ -138,7 +138,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("an access to two items gets both items at once, or neither")
+    @Test("an access to two items gets both items at the same time, or neither")
     func anAccessToTwoItemsGetsBothItemsOrNeither() throws {
         try withServer { server in
             let mover = try AwareProgram(server)

@@ -106,7 +106,7 @@ struct CommandLineTests {
     @Test(
         "--help prints the usage to standard output and ends with code 0",
         arguments: [["--help"], ["-h"], ["help", "mount"], ["mount", "-h"]])
-    func helpGoesToStandardOutput(arguments: [String]) throws {
+    func theHelpOptionPrintsTheUsageToStandardOutput(arguments: [String]) throws {
         let outcome = try Self.run(arguments)
         #expect(outcome.code == 0)
         #expect(outcome.output.contains("USAGE"))

@@ -18,7 +18,7 @@ struct MountProgramTests {
         arguments: [
             "/a /b", "-n /a /b", "/a /b -n", "/a /b -t fuse.truce", "-ttruce /a /b", "-nn -- /a /b",
         ])
-    func argumentsOfMount8AreParsed(words: String) throws {
+    func theArgumentFormsOfMount8AndOfUsersAreParsedEqually(words: String) throws {
         #expect(try MountHelperArguments(parsing: Self.words(words)) == Self.line { _ in })
     }
 

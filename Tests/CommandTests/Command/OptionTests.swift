@@ -26,7 +26,7 @@ struct OptionTests {
     ]
 
     @Test("a time is a number with the unit s, ms or m, or without a unit in seconds", arguments: durations)
-    func aTimeIsANumberWithAUnit(text: String, milliseconds: UInt64?) {
+    func aTimeInAnOptionIsANumberWithOrWithoutAUnit(text: String, milliseconds: UInt64?) {
         #expect(TimeSpan(parsing: text) == milliseconds.map { TimeSpan.milliseconds($0) })
     }
 

@@ -136,7 +136,7 @@ struct ControlServerTests {
     }
 
     @Test("a user may have 64 connections; the next is refused until one is closed")
-    func aUserMayHave64Connections() throws {
+    func aUserMayHave64ConnectionsAndNoMore() throws {
         try withServer { server in
             var clients: [RawClient] = []
             for _ in 0..<ProtocolLimits.connectionsPerUser {

@@ -43,8 +43,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("all presenters of an item are asked at once: no presenter waits for another's answer")
-    func allPresentersAreAskedAtOnce() throws {
+    @Test("all presenters of an item are asked at the same time: no presenter waits for another's answer")
+    func allPresentersOfAnItemAreAskedAtTheSameTime() throws {
         try withServer { server in
             let editors = try (0..<10).map { _ in
                 let editor = try AwareProgram(server)
@@ -75,7 +75,9 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("if a presenter answers with an error, the access fails with this error and the presenter's name")
+    @Test(
+        "if a presenter answers a question with an error, the access fails with this error and the presenter's name"
+    )
     func aPresentersErrorRefusesTheAccess() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
@@ -130,7 +132,7 @@ struct PresenterServerTests {
     }
 
     @Test("late, repeated and unexpected answers change nothing and are logged once")
-    func unexpectedAnswersAreIgnored() throws {
+    func unexpectedAnswersOfPresentersChangeNothing() throws {
         var bounds = Bounds()
         bounds.relinquish = .milliseconds(50)
         bounds.save = .milliseconds(50)
@@ -217,7 +219,7 @@ struct PresenterServerTests {
 
     @Test(
         "the notice of a move contains the old and the new path; a move back to the old path sends no notice")
-    func aMoveNoticeContainsBothPaths() throws {
+    func theNoticeOfAMoveContainsTheOldAndTheNewPath() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.didMove])

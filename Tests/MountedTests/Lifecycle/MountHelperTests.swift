@@ -36,7 +36,7 @@ extension MountTests {
         }
 
         @Test("A line of fstab makes an in-place mount, and another line makes a mount outside its source")
-        func eachLineOfFstabMakesAMount() throws {
+        func eachLineOfFstabForTruceMakesAMount() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("fstab")
             try FileContents.write(
@@ -148,7 +148,7 @@ extension MountTests {
         }
 
         @Test("`mount --all` also succeeds if the lines of fstab are already mounted")
-        func mountAllMayBeRepeated() throws {
+        func mountAllSucceedsIfTheLinesOfFstabAreAlreadyMounted() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("again")
             let outcome = try Script(

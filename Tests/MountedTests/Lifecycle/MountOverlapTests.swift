@@ -34,7 +34,9 @@ extension MountTests {
         @Test(
             "A mount that would show a mounted file a second time is refused with one sentence",
             arguments: refusals)
-        func overlappingMountsAreRefused(_ refusal: (first: String, second: String, says: String)) throws {
+        func aMountThatWouldShowAMountedFileAgainIsRefused(
+            _ refusal: (first: String, second: String, says: String)
+        ) throws {
             let directory = try Self.directory()
             let first = try Self.mount(refusal.first, in: directory)
             let place = directory + "/" + first
@@ -64,7 +66,7 @@ extension MountTests {
         }
 
         @Test(
-            "If several mounts of one directory begin at once, exactly one succeeds",
+            "If several mounts of one directory begin at the same time, exactly one succeeds",
             arguments: [false, true])
         func exactlyOneOfSeveralConcurrentMountsOfADirectorySucceeds(isElsewhere: Bool) throws {
             let directory = try Self.directory()

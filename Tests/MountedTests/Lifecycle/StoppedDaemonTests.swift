@@ -15,7 +15,7 @@ extension MountTests {
         @Test(
             "A lazy unmount removes a stopped daemon's mount after 5 s, and the daemon ends when it is continued"
         )
-        func lazyUnmountEndsAStoppedDaemon() throws {
+        func aLazyUnmountRemovesTheMountOfAStoppedDaemon() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             try Self.withStopped { mount, pid in
                 let bound = Self.patience + Self.margin

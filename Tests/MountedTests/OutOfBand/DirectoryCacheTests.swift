@@ -141,7 +141,7 @@ extension MountTests {
         @Test(
             "A name that was renamed away is not listed while the renaming program lives, until the name comes back"
         )
-        func aMovedNameIsNotListed() throws {
+        func aNameThatWasRenamedAwayIsNotListed() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir \"$1\"; cd \"$1\"; echo one >document; echo two >other").run(
                     mount.path + "/place")

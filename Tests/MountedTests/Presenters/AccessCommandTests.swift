@@ -354,7 +354,7 @@ extension MountTests {
         }
 
         @Test("A reader of one file in a package waits for a writer of another file in the package")
-        func aPackageIsLockedAsOneFile() throws {
+        func aReaderWaitsForAWriterOfAnotherFileInItsPackage() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 try Script("mkdir \"$1/a.rtfd\" && echo text >\"$1/a.rtfd/one\" && echo >\"$1/a.rtfd/two\"")
                     .run(mount.path)

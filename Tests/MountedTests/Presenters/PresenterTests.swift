@@ -258,7 +258,7 @@ extension MountTests {
         }
 
         @Test("A save by exchanging two files is a change of the document, neither a move nor a deletion")
-        func aSaveByExchangeIsAChange() throws {
+        func aSaveByExchangingTwoFilesIsAChangeOfTheDocument() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let (document, made, saver) = (
                     mount.path + "/notes.md", mount.path + "/.made", try ScriptedProcess()

@@ -50,9 +50,9 @@ extension MountTests {
         }
 
         @Test(
-            "When twelve writers preempt twelve mappings at once, the data written to each mapping is preserved"
+            "When twelve writers preempt twelve mappings at the same time, the data written to each mapping is preserved"
         )
-        func theDataOfTwelveMappingsPreemptedAtOnceIsPreserved() throws {
+        func theDataOfTwelveMappingsPreemptedAtTheSameTimeIsPreserved() throws {
             try MountedDirectory.with(Self.bounds) { mount in
                 let place = try Lab.freshDirectory("order")
                 try Script("for n in {1..12}; do echo old >\"$1\"/document-$n; done").run(mount.path)

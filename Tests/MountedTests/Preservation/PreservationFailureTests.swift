@@ -38,7 +38,7 @@ extension MountTests {
         @Test(
             "A file too large to be copied cannot be truncated, but its removal or replacement is preserved"
         )
-        func oversizedFilesAreNotTruncated() throws {
+        func aFileTooLargeToBeCopiedCannotBeTruncated() throws {
             guard Self.isRoot else {
                 return print("only root can make a file system: shown by the run as root")
             }

@@ -9,7 +9,7 @@ import Testing
 extension MountTests {
     @Suite struct FirstMountTests {
         @Test("A mount shows the files of its source, and writes go to these files")
-        func aMountShowsTheFilesBelow() throws {
+        func aMountShowsTheFilesOfItsSourceAndWritesGoToThem() throws {
             try MountedDirectory.with(prepare: { try FileContents.write("below\n", to: $0 + "/file") }) {
                 mount in
                 #expect(try Program("cat").run(mount.path + "/file").text == "below\n")

@@ -35,9 +35,9 @@ extension MountTests {
         }
 
         @Test(
-            "When the waits of 300 threads time out at once, each thread goes ahead and other programs are not delayed"
+            "When the waits of 300 threads time out at the same time, each thread goes ahead and no other program is delayed"
         )
-        func manyTimeoutsAtOnceDelayNoOtherProgram() throws {
+        func manyTimeoutsAtTheSameTimeDelayNoOtherProgram() throws {
             guard try Lab.dataPath == .passthrough else {
                 return print("shown where the kernel moves the data")
             }

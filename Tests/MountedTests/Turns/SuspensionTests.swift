@@ -16,7 +16,7 @@ extension MountTests {
         static let standing = Duration.milliseconds(250)
 
         @Test("A writer waits at most 250 ms for `tail -f` that has reached the end of the file")
-        func tailDelaysAWriterBriefly() throws {
+        func tailAtTheEndOfAFileDelaysAWriterOnlyBriefly() throws {
             try Self.withFile { mount, file in
                 let tail = try Program("tail").start("-n", "+1", "-f", file)
                 try eventually(within: .seconds(10), "the first line from tail") {
@@ -36,7 +36,7 @@ extension MountTests {
         }
 
         @Test("A writer waits at most 250 ms for `less` that shows the first page of a long file")
-        func aPagerDelaysAWriterBriefly() throws {
+        func aPagerThatShowsTheFirstPageDelaysAWriterOnlyBriefly() throws {
             try Self.withFile { mount, file in
                 try Script("for ((i = 0; i < 100000; i++)); do echo \"line $i of a long file\"; done >\"$1\"")
                     .run(file)
