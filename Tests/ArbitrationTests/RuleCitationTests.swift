@@ -12,15 +12,15 @@ struct RuleCitationTests {
     private static let code = cited(below: "Sources/Arbitration", extensions: ["swift"])
     private static let tests = cited(below: "Tests/ArbitrationTests", extensions: ["swift", "scenario"])
 
-    @Test func theDocumentsDefineMoreThan25Rules() { #expect(Self.numbers.count > 25) }
+    @Test func theDocumentsDefineMoreThan25RulesOfTheArbiter() { #expect(Self.numbers.count > 25) }
 
     @Test("the code and a test cite each rule", arguments: numbers)
-    func codeAndTestsCiteTheRule(number: String) {
+    func theCodeAndATestCiteEachRuleOfTheArbiter(number: String) {
         #expect(Self.code.contains(number), "no code cites \(number)")
         #expect(Self.tests.contains(number), "no test cites \(number)")
     }
 
-    @Test func everyCitedRuleIsDefined() {
+    @Test func theDocumentsDefineEachRuleThatCodeOrTestsCite() {
         let unknown = Self.code.union(Self.tests).subtracting(Self.numbers)
         #expect(unknown.isEmpty)
     }

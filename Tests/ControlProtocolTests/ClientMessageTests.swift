@@ -53,8 +53,12 @@ struct ClientMessageTests {
         ("initialize", #"{"protocol":{"min":"a"}}"#, -32602),
     ]
 
-    @Test("the error of a request with wrong parameters still has the id of the request", arguments: failures)
-    func theErrorOfAWrongRequestHasTheRequestsID(method: String, parameters: String, code: Int) throws {
+    @Test(
+        "the error for a request with invalid parameters still has the id of the request", arguments: failures
+    )
+    func theErrorForARequestWithInvalidParametersHasTheRequestsID(
+        method: String, parameters: String, code: Int
+    ) throws {
         let text = #"{"jsonrpc":"2.0","id":"q","method":"\#(method)","params":\#(parameters)}"#
         guard case .request(.text("q"), let request) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "the id is lost")
@@ -75,7 +79,7 @@ struct ClientMessageTests {
     ]
 
     @Test("the server decodes each request that a client encodes to an equal request", arguments: requests)
-    func theServerReadsEncodedRequests(request: ClientRequest) throws {
+    func theServerDecodesEachRequestThatAClientEncodes(request: ClientRequest) throws {
         let bytes = try JSONCodec.encode(RequestMessage(id: .number(7), request))
         guard case .request(.number(7), let read) = try ClientMessage(decoding: bytes) else {
             return #expect(Bool(false), "the id is lost")
@@ -94,7 +98,7 @@ struct ClientMessageTests {
     }
 
     @Test("a client decodes each reply and error that the server encodes")
-    func aClientReadsEncodedReplies() throws {
+    func aClientDecodesEachReplyAndErrorThatTheServerEncodes() throws {
         let content: [UInt8] = Array(0...255)
         let reply = ReplyMessage(
             to: .number(3), .success(.readVersion(VersionReadResult(content: content, isAtEnd: true))))

@@ -17,7 +17,7 @@ struct CorpusTests {
     @Test(
         "Each input of the corpus decodes to the same messages in pieces, as a whole, and after it is encoded anew",
         arguments: CorpusTests.inputs)
-    func corpusInputsDecodeEquallyInPieces(path: String) throws {
+    func eachInputOfTheFuzzersCorpusDecodesEquallyInPiecesAndAsAWhole(path: String) throws {
         let bytes = try #require(FileManager.default.contents(atPath: path))
         for end in stride(from: bytes.count, through: 0, by: -7) {
             try StreamChecks.check(Array(bytes.prefix(end)))

@@ -21,7 +21,9 @@ struct FramingTests {
     @Test(
         "a stream has the same messages, whatever the size of the pieces in which the stream arrives",
         arguments: streams)
-    func aStreamInPiecesHasTheSameMessages(stream: String, framing: Framing, messages: [String]) throws {
+    func aStreamHasTheSameMessagesWhateverTheSizeOfItsPieces(
+        stream: String, framing: Framing, messages: [String]
+    ) throws {
         let bytes = Array(stream.utf8)
         for pieceSize in 1...max(1, bytes.count) {
             var reader = FrameReader()
@@ -37,8 +39,8 @@ struct FramingTests {
         }
     }
 
-    @Test("a line above the length limit is refused, complete or not")
-    func aLineAboveTheLimitIsRefused() throws {
+    @Test("a message line above the length limit is refused, whether the line is complete or not")
+    func aMessageLineAboveTheLengthLimitIsRefused() throws {
         var reader = FrameReader(limit: 8)
         reader.append("12345678\n".utf8)
         #expect(try reader.next() == Array("12345678".utf8))
@@ -70,7 +72,7 @@ struct FramingTests {
     }
 
     @Test("a header is read only once, even if its message arrives byte by byte")
-    func aHeaderIsReadOnceForManyPieces() throws {
+    func aHeaderIsReadOnlyOnceEvenIfItsMessageArrivesByteByByte() throws {
         let body = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 18)
         var reader = FrameReader()
         let lines = String(repeating: "A:\r\n", count: 1000)
@@ -96,7 +98,7 @@ struct FramingTests {
     }
 
     @Test("if many messages arrive in one piece, all messages are decoded")
-    func manyMessagesInOnePieceAreFound() throws {
+    func allMessagesThatArriveInOnePieceAreDecoded() throws {
         var reader = FrameReader()
         reader.append(String(repeating: "{}\n", count: 10_000).utf8)
         var count = 0

@@ -90,9 +90,9 @@ struct MalformedMessageTests {
     }
 
     @Test(
-        "wrong parameters are refused with the request's id and a message of one line",
+        "invalid parameters are refused with the request's id and a message of one line",
         arguments: wrongParameters)
-    func wrongParametersAreRefusedInOneLine(method: String, parameters: String) throws {
+    func invalidParametersAreRefusedWithAMessageOfOneLine(method: String, parameters: String) throws {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
         guard case .request(.number(1), let request) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "the id is lost")
@@ -120,7 +120,7 @@ struct MalformedMessageTests {
     }
 
     @Test("the paths of one access may have as many bytes as the limit")
-    func pathsAtTheLimitOfAnAccessAreAccepted() throws {
+    func thePathsOfOneAccessMayHaveAsManyBytesAsTheLimit() throws {
         let parameters = Self.intents(bytes: ProtocolLimits.accessPathBytes)
         let text = #"{"jsonrpc":"2.0","id":1,"method":"access/begin","params":\#(parameters)}"#
         guard case .request(_, .success) = try ClientMessage(decoding: Array(text.utf8)) else {
@@ -147,8 +147,8 @@ struct MalformedMessageTests {
         return #"{"intents":[\#(intents.joined(separator: ","))]}"#
     }
 
-    @Test("the error for wrong parameters names the method and the wrong member")
-    func theErrorNamesTheWrongMember() throws {
+    @Test("the error for invalid parameters names the method and the member that is invalid")
+    func theErrorForInvalidParametersNamesTheMemberThatIsInvalid() throws {
         func message(_ method: String, _ parameters: String) throws -> String? {
             let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
             guard case .request(_, .failure(let failure)) = try ClientMessage(decoding: Array(text.utf8))
@@ -174,8 +174,8 @@ struct MalformedMessageTests {
         #""method":"presenter/unsaved","params":{"presenter":1,"isUnsaved":"yes"}"#,
     ]
 
-    @Test("a notification with wrong parameters fails and gets no reply", arguments: wrongNotifications)
-    func aWrongNotificationGetsNoReply(members: String) throws {
+    @Test("a notification with invalid parameters fails and gets no reply", arguments: wrongNotifications)
+    func aNotificationWithInvalidParametersGetsNoReply(members: String) throws {
         let text = #"{"jsonrpc":"2.0",\#(members)}"#
         guard case .notification(.failure) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is a notification of the wrong form")
@@ -212,7 +212,7 @@ struct MalformedMessageTests {
     }
 
     @Test("a message that is nested up to the limit is decoded; brackets in text do not count")
-    func nestingAtTheLimitIsAccepted() throws {
+    func aMessageThatIsNestedUpToTheLimitIsDecoded() throws {
         let deepest = Self.nested(ProtocolLimits.nesting - 2, whole: true)
         guard case .request(_, .success(.status)) = try ClientMessage(decoding: Array(deepest.utf8)) else {
             return #expect(Bool(false), "it is read")
@@ -244,7 +244,7 @@ struct MalformedMessageTests {
     }
 
     @Test("a request with the largest number of intents has far fewer values than the limit")
-    func theLargestAccessIsBelowTheValueLimit() throws {
+    func aRequestWithTheMostIntentsHasFarFewerValuesThanTheLimit() throws {
         let intent = #"{"path":"a","pathBytes":"YQ==","access":"read","options":["withoutChanges"]}"#
         let intents = Array(repeating: intent, count: ProtocolLimits.intents).joined(separator: ",")
         let within = (1...ProtocolLimits.intents).map { "\($0)" }.joined(separator: ",")

@@ -60,7 +60,8 @@ struct PresenterMessageTests {
     @Test(
         "the server decodes each presenter and access request that a client encodes to an equal request",
         arguments: allRequests)
-    func theServerReadsEncodedPresenterRequests(request: ControlProtocol.ClientRequest) throws {
+    func theServerDecodesEachPresenterRequestThatAClientEncodes(request: ControlProtocol.ClientRequest) throws
+    {
         let bytes = try JSONCodec.encode(RequestMessage(id: .text("q"), request))
         guard case .request(.text("q"), let read) = try ClientMessage(decoding: bytes) else {
             return #expect(Bool(false), "the id is lost")
@@ -72,7 +73,7 @@ struct PresenterMessageTests {
     @Test(
         "the server decodes each notification that a client encodes to an equal notification",
         arguments: MessageSamples.notifications)
-    func theServerReadsEncodedNotifications(notification: ClientNotification) throws {
+    func theServerDecodesEachNotificationThatAClientEncodes(notification: ClientNotification) throws {
         let bytes = try JSONCodec.encode(NotificationMessage(notification))
         guard case .notification(let read) = try ClientMessage(decoding: bytes) else {
             return #expect(Bool(false), "it is no notification")
@@ -113,7 +114,7 @@ struct PresenterMessageTests {
     ]
 
     @Test("answers with unusual or missing members are decoded as answers", arguments: oddForms)
-    func unusualAnswersAreDecoded(text: String, expected: ClientAnswer) throws {
+    func answersWithUnusualOrMissingMembersAreDecoded(text: String, expected: ClientAnswer) throws {
         #expect(try answer(Array(text.utf8)) == expected)
     }
 
@@ -127,7 +128,7 @@ struct PresenterMessageTests {
     @Test(
         "a client decodes each question that the server encodes to an equal question",
         arguments: PresenterRequest.allCases)
-    func aClientReadsEncodedQuestions(request: PresenterRequest) throws {
+    func aClientDecodesEachQuestionThatTheServerEncodes(request: PresenterRequest) throws {
         let question = MessageSamples.question(request)
         let bytes = try ServerMessage.question(.number(9), question).encoded()
         #expect(try IncomingMessage(decoding: bytes) == .question(.number(9), question))
@@ -137,7 +138,7 @@ struct PresenterMessageTests {
     @Test(
         "a client decodes each notice that the server encodes to an equal notice",
         arguments: PresenterNotice.allCases)
-    func aClientReadsEncodedNotices(notice: PresenterNotice) throws {
+    func aClientDecodesEachNoticeThatTheServerEncodes(notice: PresenterNotice) throws {
         let noticeMessage = MessageSamples.noticeMessage(notice)
         #expect(
             try IncomingMessage(decoding: ServerMessage.noticeMessage(noticeMessage).encoded())
@@ -148,7 +149,7 @@ struct PresenterMessageTests {
     @Test(
         "a client decodes each event that the server encodes to an equal event", arguments: EventKind.allCases
     )
-    func aClientReadsEncodedEvents(kind: EventKind) throws {
+    func aClientDecodesEachEventThatTheServerEncodes(kind: EventKind) throws {
         let event = MessageSamples.event(kind)
         #expect(try IncomingMessage(decoding: ServerMessage.event(event).encoded()) == .event(event))
         #expect(event.bytesOfPath == (kind == .gap ? nil : Self.bytes))
@@ -156,7 +157,7 @@ struct PresenterMessageTests {
     }
 
     @Test("a client recognizes replies and unknown messages by their members")
-    func aClientRecognizesReplies() throws {
+    func aClientRecognizesRepliesByTheirMembers() throws {
         func read(_ text: String) throws -> IncomingMessage {
             try IncomingMessage(decoding: Array(text.utf8))
         }
@@ -170,7 +171,7 @@ struct PresenterMessageTests {
     }
 
     @Test("a client decodes each result and each error with program names that the server encodes")
-    func aClientReadsEncodedResultsAndErrors() throws {
+    func aClientDecodesEachResultAndErrorThatTheServerEncodes() throws {
         let (actor, snapshot) = (MessageSamples.actor, MessageSamples.snapshot)
         try roundTrip(.snapshot(snapshot), snapshot)
         let register = RegisterResult(presenter: 1, path: Self.bytes, messages: .all)

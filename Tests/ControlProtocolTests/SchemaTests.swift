@@ -66,7 +66,7 @@ struct SchemaTests {
     }
 
     @Test("code, schema and documentation agree on every message, and on damaged forms of every message")
-    func codeSchemaAndProseAgree() throws {
+    func codeSchemaAndDocumentationAgreeOnEveryMessage() throws {
         let samples = try Self.requests() + Self.notifications() + Self.serverMessages() + Self.results()
         #expect(samples.count > 50)
         #expect(try ProtocolCheck().differences(on: samples) == [])
@@ -134,7 +134,7 @@ struct SchemaTests {
             (["purpose", "maxlength"], "1", "'maxlength' means nothing"),
             (["cause", "properties", "terminal"], "{}", "does not tell of 'terminal'"),
         ])
-    func aPlantedSchemaChangeIsFound(place: [String], value: String?, found: String) throws {
+    func theCheckFindsAPlantedChangeInTheSchema(place: [String], value: String?, found: String) throws {
         let check = ProtocolCheck(plantedInSchema: [(place, value)])
         let samples = try Self.requests().filter { $0.message.count < 100 }
         #expect(try check.differences(on: samples).contains { $0.contains(found) })
@@ -149,13 +149,13 @@ struct SchemaTests {
             ("| `presenter/remove` | `presenter` |", "| `presenter/remove` | `number` |", "has no 'number'"),
             ("nests at most 64", "nests at most 65", "65"), ("`onBehalfOf`", "`insteadOf`", "onBehalfOf"),
         ])
-    func aPlantedProseChangeIsFound(old: String, new: String, found: String) throws {
+    func theCheckFindsAPlantedChangeInTheDocumentation(old: String, new: String, found: String) throws {
         let check = ProtocolCheck(plantedInProse: [(old, new)])
         #expect(try check.differences().contains { $0.contains(found) })
     }
 
     @Test("each capability of the server is a method of the protocol")
-    func eachCapabilityIsAMethod() {
+    func eachCapabilityOfTheServerIsAMethodOfTheProtocol() {
         let mount = MountForm(mountpoint: "/m", source: "/s", user: 1)
         let result = InitializeResult(version: "1", pid: 1, mount: mount)
         let known = ProtocolNames.names.filter { ["requests", "notifications"].contains($0.key) }.flatMap(

@@ -41,7 +41,7 @@ struct AttributionTests {
     }
 
     @Test("the journal uses a recorded program name, even if another process now has the number")
-    func theJournalUsesARecordedProgramName() throws {
+    func theJournalUsesARecordedProgramNameEvenIfTheProcessNumberIsReused() throws {
         let noted = (process: Int32(4711), program: Array("vim".utf8))
         let actor = try #require(
             try Self.actor(of: Subject(at: Instant(nanoseconds: 0), noted: noted)))

@@ -45,7 +45,7 @@ import func TestSupport.eventually
     @Test(
         "if too many messages to a client wait, its presenters get no more, and later one notice that they missed changes"
     )
-    func ifTooManyMessagesWaitPresentersGetOneNoticeLater() throws {
+    func ifTooManyMessagesToAClientWaitItsPresentersGetOneNoticeLater() throws {
         let folder = try Folder()
         let wakes = Atomic<Int>(0)
         let mailbox = Mailbox { wakes.add(1, ordering: .relaxed) }

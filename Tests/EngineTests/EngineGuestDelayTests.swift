@@ -65,7 +65,7 @@ import func TestSupport.eventually
     @Test(
         "a guest's read-only reader is suspended when its delay allowance is used up; other readers are not"
     )
-    func aGuestsReaderIsSuspendedAfterTheAllowance() throws {
+    func aGuestsReaderIsSuspendedWhenTheGuestsDelayAllowanceIsUsedUp() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         // The guest reads two files. The delays by both files together use up the allowance.
         for item: UInt64 in [1, 2] {
@@ -130,9 +130,9 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "when a guest's allowance is used up, its presenters get only a short time to answer",
+        "when a guest's delay allowance is used up, its presenters get only a short time to answer questions",
         arguments: TimeoutPolicy.allCases)
-    func aSpentAllowanceShortensTheTimeToAnswer(policy: TimeoutPolicy) throws {
+    func aGuestWithAUsedUpDelayAllowanceHasOnlyAShortTimeToAnswerQuestions(policy: TimeoutPolicy) throws {
         let stage = try Self.stage(allowing: .milliseconds(400), policy: policy)
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
         let mailbox = Mailbox {}
@@ -205,7 +205,7 @@ import func TestSupport.eventually
 
     @Test(
         "a user's wait is charged to a guest, even behind a thousand waiting claims of the guest")
-    func aUsersWaitBehindManyGuestClaimsIsCharged() throws {
+    func aUsersWaitBehindManyClaimsOfAGuestIsChargedToTheGuest() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
         let presenters = (0..<3).map { _ in stage.present(1, by: nvim, in: Mailbox {}).0 }
@@ -232,7 +232,7 @@ import func TestSupport.eventually
     @Test(
         "`why` reports that a reader was suspended because its user's allowance is used up, and the time used"
     )
-    func whyReportsAnAllowanceThatIsUsedUp() throws {
+    func theWhyCommandReportsThatAReadersDelayAllowanceIsUsedUp() throws {
         let stage = try Self.stage(allowing: .milliseconds(300))
         let (cat, vi) = (StandInClaimant("cat", 100), StandInClaimant("vi", 200))
         let reading = Self.claim(stage, .read(), 1, by: UserProgram(cat, of: Self.guest), cat)
@@ -251,7 +251,7 @@ import func TestSupport.eventually
     @Test(
         "a user's wait for a guest's presenter is charged to the guest, even if a claim of the guest caused the question"
     )
-    func aUsersWaitForAGuestsPresenterIsCharged() throws {
+    func aUsersWaitForAGuestsPresenterIsChargedToTheGuest() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
         let presenter = stage.present(1, by: nvim, in: Mailbox {}).0

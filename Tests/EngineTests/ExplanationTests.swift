@@ -11,8 +11,8 @@ import func TestSupport.eventually
 @Suite struct ExplanationTests {
     private static let write = Access.write(.updating)
 
-    @Test("the reason of a waiting claim names the holder, and what the holder does to the file")
-    func aWaitingClaimsReasonNamesTheHolder() throws {
+    @Test("the reason for a claim's wait names the holder, and what the holder does to the file")
+    func theReasonForAClaimsWaitNamesTheHolder() throws {
         let stage = try EngineHarness()
         let (make, cat) = (StandInClaimant("make", 31), StandInClaimant("cat", 32))
         let held = stage.claim(.handle, (Self.write, 1), by: make)
@@ -25,12 +25,12 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "the reason of a waiting claim uses the verb of the holder's access",
+        "the reason for a claim's wait uses the verb of the holder's access",
         arguments: [
             (Access.read(), "reading"), (.write(.forMerging), "writing"), (.write(.forDeleting), "deleting"),
             (.write(.forMoving), "moving"), (.write(.forReplacing), "replacing"),
         ])
-    func theReasonUsesTheVerbOfTheHoldersAccess(access: Access, verb: String) throws {
+    func theReasonForAClaimsWaitUsesTheVerbOfTheHoldersAccess(access: Access, verb: String) throws {
         let stage = try EngineHarness()
         let (one, other) = (
             StandInClaimant("one", 31, purpose: "1"), StandInClaimant("other", 32, purpose: "2")
@@ -42,8 +42,8 @@ import func TestSupport.eventually
         stage.engine.end(waits)
     }
 
-    @Test("the reasons of a queued claim lead through the claim before it to the presenter that was asked")
-    func theReasonsLeadToTheAskedPresenter() throws {
+    @Test("the reasons for a claim's wait lead through the claim before it to the presenter that was asked")
+    func theReasonsForAClaimsWaitLeadToThePresenterThatWasAsked() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
         let nvim = StandInClaimant("nvim", 640)
@@ -70,7 +70,7 @@ import func TestSupport.eventually
     }
 
     @Test("the report of an access to two items shows both items, and a reason names the item in conflict")
-    func anAccessToTwoItemsShowsBothItems() throws {
+    func theReportOfAnAccessToTwoItemsShowsBothItems() throws {
         let stage = try EngineHarness()
         let mover = StandInClaimant("mover", 31, purpose: "1")
         let held = stage.claim(.aware, (.write(.forMoving), 1), (.write(.forReplacing), 2), by: mover)
@@ -89,7 +89,7 @@ import func TestSupport.eventually
     }
 
     @Test("an access that times out gets the reason for which it waited")
-    func aTimedOutAccessGetsTheReason() throws {
+    func anAccessThatTimesOutGetsTheReasonForItsWait() throws {
         var bounds = Bounds()
         bounds.wait = .milliseconds(50)
         let stage = try EngineHarness(bounds)
@@ -133,7 +133,7 @@ import func TestSupport.eventually
 
     @Test(
         "if a holder's nested access waits, the reasons also name the program that blocks the nested access")
-    func theReasonsNameTheBlockerOfAHoldersNestedAccess() throws {
+    func theReasonsForAWaitNameTheProgramThatBlocksAHoldersNestedAccess() throws {
         let stage = try EngineHarness()
         let (make, sed) = (
             StandInClaimant("make", 31, purpose: "1"), StandInClaimant("sed", 33, purpose: "3")
@@ -154,7 +154,7 @@ import func TestSupport.eventually
     }
 
     @Test("the reason names the package, or the directory above or below, in which two claims conflict")
-    func theReasonNamesThePackageOrDirectory() throws {
+    func theReasonForAWaitNamesThePackageOrDirectoryInWhichClaimsConflict() throws {
         let stage = try EngineHarness()
         stage.engine.place(ItemID(50), DirectoryInfo(in: nil))
         stage.engine.place(ItemID(51), DirectoryInfo(in: ItemID(50), isPackage: true))

@@ -18,7 +18,7 @@ struct LogRateLimiterTests {
     }
 
     @Test("users above the number of remembered users are not logged until a minute has passed")
-    func usersAboveTheLimitAreNotLogged() {
+    func usersAboveTheLimitOfRememberedUsersAreNotLoggedForAMinute() {
         var limit = LogRateLimiter(lines: 1)
         for user in 0..<64 { #expect(limit.note(UInt32(user), at: start) == "") }
         #expect(limit.note(64, at: start) == nil)

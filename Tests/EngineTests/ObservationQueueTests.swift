@@ -24,7 +24,7 @@ import func TestSupport.eventually
     @Test(
         "holders of different users are observed in turn, but holders of root and of the owner before all others"
     )
-    func usersHoldersAreObservedInTurn() {
+    func holdersOfDifferentUsersAreObservedInTurn() {
         var observations = ObservationQueue()
         for number in 0..<5000 as Range<UInt64> {
             observations.enter(ClaimID(number), .fileState, of: Self.holderUser(Self.guest), on: nil)
@@ -45,7 +45,7 @@ import func TestSupport.eventually
     }
 
     @Test("a blocked thread pool delays no observation on another pool, and an ended claim leaves the queue")
-    func aBlockedThreadPoolDelaysNoOtherPool() throws {
+    func aBlockedThreadPoolDelaysNoObservationOnAnotherPool() throws {
         let (timers, workers) = (try EngineTestThreads.timers.get(), try EngineTestThreads.workers.get())
         let pool = LazyWorkerPool(threads: 1, by: timers, else: workers)
         var observations = ObservationQueue()
@@ -127,9 +127,9 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a guest's reader is suspended after the allowance, even if no observation of it ever ends"
+        "a guest's reader is suspended after the delay allowance, even if no observation of it ever ends"
     )
-    func aReaderThatCannotBeObservedIsSuspended() throws {
+    func aGuestsReaderThatCannotBeObservedIsSuspendedAfterTheDelayAllowance() throws {
         var bounds = Bounds()
         (bounds.hold, bounds.wait, bounds.guestDelay) = (.seconds(30), .seconds(30), .milliseconds(400))
         let stage = try EngineHarness(bounds, sharedBy: Self.owner)

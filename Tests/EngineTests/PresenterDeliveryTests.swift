@@ -43,7 +43,7 @@ import func TestSupport.eventually
     }
 
     @Test("presenters that are removed together consent, get no more messages and release their items")
-    func presentersRemovedTogetherConsent() throws {
+    func presentersThatAreRemovedTogetherConsentToTheAccessOfTheirQuestion() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
         let shown = (0..<200).map { _ in stage.present(1, by: StandInClaimant("nvim", 640), in: mailbox) }
@@ -63,7 +63,7 @@ import func TestSupport.eventually
     }
 
     @Test("a failed attempt to get a claim without waiting leaves no claim and asks no presenter")
-    func aFailedAttemptWithoutWaitingLeavesNoClaim() throws {
+    func aFailedAttemptToGetAClaimWithoutWaitingLeavesNoClaim() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
         let (presenter, _) = stage.present(1, by: StandInClaimant("nvim", 640), in: mailbox)
@@ -94,7 +94,7 @@ import func TestSupport.eventually
     }
 
     @Test("an attempt to get a claim without waiting has a correct result while another thread ends a claim")
-    func anAttemptDuringTheEndOfAClaimHasACorrectResult() throws {
+    func anAttemptToGetAClaimWhileAnotherClaimEndsHasACorrectResult() throws {
         let stage = try EngineHarness()
         let held = stage.claim(.aware, (Self.write, 1), by: StandInClaimant("sync", 30, purpose: "1"))
         let next = StandInClaimant("cat", 31)

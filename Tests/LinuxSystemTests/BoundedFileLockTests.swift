@@ -58,8 +58,8 @@ struct LockWaitingTests {
         #expect(began.duration(to: clock.now) < Self.margin)
     }
 
-    @Test("a lock that is released during the wait is taken")
-    func aLockReleasedDuringTheWaitIsTaken() throws {
+    @Test("a file lock that is released during the wait for it is taken")
+    func aFileLockThatIsReleasedDuringTheWaitForItIsTaken() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())
         // The closure is called when the wait for the lock has begun.

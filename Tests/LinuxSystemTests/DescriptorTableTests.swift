@@ -6,8 +6,8 @@ import Testing
 
 @Suite("The kernel's table of a process's descriptors")
 struct DescriptorTableTests {
-    @Test("The table grows to the requested size or the limit, and no descriptor stays open")
-    func reserveGrowsTheTableWithoutLeaks() throws {
+    @Test("A descriptor table grows to the requested size or the limit, and no descriptor stays open")
+    func theDescriptorTableGrowsToTheRequestedSizeWithoutLeaks() throws {
         func size() throws -> Int {
             try #require(ProcessStatus(of: getpid())?["FDSize"].flatMap { Int($0) })
         }

@@ -98,8 +98,8 @@ import Testing
         }
     }
 
-    @Test("A lazy unmount removes the mount at its new path")
-    func aLazyUnmountFindsTheMovedMount() throws {
+    @Test("A lazy unmount removes a moved mount at its new path")
+    func aLazyUnmountRemovesAMovedMountAtItsNewPath() throws {
         try onStage { stage in
             try stage.swap()
             #expect(try stage.mount.detach { _ in })

@@ -23,7 +23,7 @@ struct SystemLogTests {
     }
 
     @Test("writers of the log never wait for its reader, and the log reports the number of lost lines")
-    func writersNeverWaitForTheReader() throws {
+    func writersOfTheLogNeverWaitForItsReader() throws {
         let reader = Reader()
         let log = SystemLog { reader.take($0) }
         log.write("at once")

@@ -76,8 +76,8 @@ import Testing
         kill(child, SIGKILL)
     }
 
-    @Test("The table holds a limited number of descriptors, however many threads it finds")
-    func theTableHoldsFewDescriptors() throws {
+    @Test("The thread table holds a limited number of descriptors, however many threads it finds")
+    func theThreadTableHoldsALimitedNumberOfDescriptors() throws {
         let table = ThreadTable()
         var programs: [RunningProgram] = []
         for _ in 0..<(ThreadTable.capacity + 20) {

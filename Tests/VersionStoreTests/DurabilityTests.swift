@@ -102,7 +102,7 @@ struct DurabilityTests {
     }
 
     @Test("the log line about a dropped version is on the disk before the file is removed")
-    func aDropIsLoggedOnDiskBeforeTheRemoval() throws {
+    func theLogLineAboutADroppedVersionIsOnTheDiskBeforeItsFileIsRemoved() throws {
         let id = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         for ids in [
             [id], [try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)],

@@ -208,7 +208,7 @@ struct JumpingClockTests {
 
     @Test(
         "a version that was preserved while the clock was ahead can be evicted after the clock is corrected")
-    func aVersionFromAClockAheadIsEvictedAsUsual() throws {
+    func aVersionPreservedWhileTheClockWasAheadIsEvictedAsUsual() throws {
         small.clock.pass(hours: Self.years)
         let early = try small.keep(0, in: try small.open(3))
         small.clock.pass(hours: -Self.years)
@@ -361,8 +361,8 @@ struct QuotaChargeTests {
     }
 
     @Test(
-        "a user that is not the owner has half of the room, and evicts versions of the same document only")
-    func anotherUserHasHalfTheRoom() throws {
+        "a user that is not the owner has half of the store's room, and evicts only versions of one document")
+    func aUserThatIsNotTheOwnerHasHalfOfTheStoresRoom() throws {
         let store = try small.open(8)
         let others = try (0..<2).map { try small.keep($0, as: "other", in: store) }
         small.clock.pass(hours: 2)
@@ -385,7 +385,7 @@ struct QuotaChargeTests {
     }
 
     @Test("a provisional copy of another user's contents is charged to that user")
-    func anotherUsersProvisionalCopyIsCharged() throws {
+    func anotherUsersProvisionalCopyIsChargedToThatUser() throws {
         let store = try small.open(8)
         var kept = try (0..<3).map { try small.keep($0, as: "other", in: store) }
         small.clock.pass(hours: 2)

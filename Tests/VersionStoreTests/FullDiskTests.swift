@@ -40,7 +40,7 @@ struct FullDiskTests {
     }
 
     @Test("a link without a log line is dropped, and no line about it is written")
-    func anUnloggedLinkIsDroppedWithoutALine() async throws {
+    func aLinkWithoutALogLineIsDroppedWithoutALogLineAboutTheDrop() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in

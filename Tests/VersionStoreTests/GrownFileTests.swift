@@ -78,7 +78,7 @@ struct GrownFileTests {
     @Test(
         "a copy stays if the new contents do not begin with the contents of the copy",
         arguments: ["onf and more", "on", "", "One", "more one"])
-    func aCopyWithDifferentContentsStays(now: String) throws {
+    func aGrowingFilesCopyStaysIfTheNewContentsDoNotBeginWithIt(now: String) throws {
         let first = try keep().id
         try sandbox.write(now, to: "log")
         let (second, gone) = try keep()
@@ -97,8 +97,8 @@ struct GrownFileTests {
         #expect(try contents(store, first).utf8.count == size)
     }
 
-    @Test("a copy with another path or other rights stays")
-    func aCopyWithAnotherPathOrRightsStays() throws {
+    @Test("a copy with another path or other rights than the new copy stays")
+    func aCopyWithAnotherPathOrRightsThanTheNewCopyStays() throws {
         let first = try keep().id
         let (second, none) = try keep(as: "renamed")
         #expect(none == [])

@@ -196,7 +196,7 @@ struct LimitTests {
     }
 
     @Test("opening a store computes the used room from its files and their names")
-    func openingComputesTheUsedRoom() throws {
+    func openingAStoreComputesItsUsedRoom() throws {
         // For the limit, each further name of a file counts as one block.
         let limits = Self.limits(blocks: 7)
         let kept: [VersionID]

@@ -19,7 +19,7 @@ struct RightsTests {
     }
 
     @Test("without an access list, the mode for owner, group or others decides, whichever matches first")
-    func theModeOfTheFirstMatchingClassDecides() {
+    func theModeOfTheFirstMatchingClassDecidesWhoMayReadAVersion() {
         #expect(rights(0o400).mayRead(owner))
         #expect(!rights(0o044).mayRead(owner))
         #expect(rights(0o040).mayRead(member))
@@ -45,7 +45,7 @@ struct RightsTests {
     @Test(
         "one matching group in an access list is enough to read; without one, the rights of others do not apply"
     )
-    func anAccessListsMatchingGroupDecides() {
+    func oneMatchingGroupInAnAccessListIsEnoughToReadAVersion() {
         let list = list([
             (1, 6, 255), (4, 0, 255), (8, 4, 21), (8, 0, 22), (0x10, 7, 255), (0x20, 4, 255),
         ])

@@ -42,7 +42,8 @@ struct ConformanceTests {
         #expect(Self.cited("F").contains(number), "no file shows pitfall \(number)")
     }
 
-    @Test("scenario files cite no situation with an unknown number") func everyCitedSituationExists() {
+    @Test("scenario files cite no situation with an unknown number")
+    func scenarioFilesCiteOnlySituationsThatExist() {
         let unknown = Self.cited("H").subtracting(Self.scenarios)
         #expect(unknown.isEmpty)
         let shown = Self.cited("H").count

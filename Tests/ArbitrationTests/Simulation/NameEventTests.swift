@@ -25,7 +25,7 @@ struct NameEventTests {
     }
 
     @Test("the arbiter has the same effects as a simpler arbiter that the tests contain")
-    func theArbiterAgreesWithTheNaiveArbiter() {
+    func theArbiterHasTheSameEffectsAsASimplerArbiter() {
         for seed in Self.seeds {
             var player = NameWorldGenerator(seed: seed)
             player.play(acts: 30)

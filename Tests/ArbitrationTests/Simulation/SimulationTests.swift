@@ -9,7 +9,7 @@ struct SimulationTests {
     static let seeds = 1...200 as ClosedRange<UInt64>
 
     @Test("no checker reports a problem in a simulated world, and each kind of event happens")
-    func noCheckerReportsAProblem() {
+    func noCheckerReportsAProblemInASimulatedWorld() {
         var totals = SimulationCounts()
         for seed in Self.seeds {
             var player = WorldGenerator(seed: seed, isBrief: true)
@@ -62,7 +62,7 @@ struct SimulationTests {
     }
 
     @Test("a checker reports records that the arbiter still stores after a simulation")
-    func aCheckerReportsRecordsLeftAfterASimulation() {
+    func aCheckerReportsRecordsThatTheArbiterStillStoresAfterASimulation() {
         var simulationRun = SimulationRun(bounds: Bounds())
         simulationRun.perform(.event(.placed(ItemID(1), DirectoryInfo(in: nil))))
         #expect(simulationRun.findings.isEmpty)

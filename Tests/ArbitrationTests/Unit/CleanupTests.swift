@@ -47,7 +47,7 @@ struct CleanupTests {
 
     /// Rule P12: the arbiter marks at most 4096 files as preserved for a silent presenter. Each write of any further file
     /// preserves the file's contents.
-    @Test func theRecordedFilesOfASilentPresenterAreLimited() {
+    @Test func theArbiterStoresALimitedNumberOfFilesForASilentPresenter() {
         let most = 4096 as UInt64
         var bounds = Bounds()
         (bounds.relinquish, bounds.excused) = (.milliseconds(1), .seconds(3600))
@@ -111,7 +111,7 @@ struct CleanupTests {
 
     /// Rules I4, B1: no record remains of a batch, which is a claim that asks presenters but locks no item. No record remains
     /// of claims that were made to answer a question, even if several claims were made for one question.
-    @Test func theArbiterStoresNoRecordsOfEndedClaimsOfAnsweringPresenters() {
+    @Test func theArbiterStoresNoRecordsOfEndedClaimsThatWereMadeToAnswerAQuestion() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50))
         harness.claim(1, .write(.updating), 1, by: .process(100, purpose: "a"), as: .batch)
@@ -147,7 +147,7 @@ struct CleanupTests {
     }
 
     /// Rule T3: a requested wake cannot be cancelled, so the arbiter must not request a wake for one time twice.
-    @Test func theArbiterRequestsOneWakeUpForEachTime() {
+    @Test func theArbiterNeverRequestsTwoWakeUpsForTheSameTime() {
         var harness = ArbiterHarness()
         // Claim 2 waits for an aware access, so it needs no wake before its time limit.
         harness.claim(1, .write(.updating), 1, as: .aware)
@@ -169,7 +169,7 @@ struct CleanupTests {
     }
 
     /// Rules T3, P4: after the arbiter has dropped some timers, each other question is still forfeited exactly at its deadline.
-    @Test func deadlinesAreMetAfterOtherTimersAreDropped() {
+    @Test func questionsAreForfeitedAtTheirDeadlinesAfterOtherTimersWereDropped() {
         var bounds = Bounds()
         (bounds.relinquish, bounds.save, bounds.deletion) = (.seconds(50), .seconds(20), .seconds(5))
         (bounds.wait, bounds.askAgain) = (.seconds(100), .zero)
@@ -208,7 +208,7 @@ struct CleanupTests {
     }
 
     /// Rule T4: if an event has an earlier time than the last event, the arbiter uses the last event's time.
-    @Test func anEventWithAnEarlierTimeThanTheLastEventCountsAsSimultaneous() {
+    @Test func anEventTimedBeforeThePreviousEventCountsAsSimultaneousWithIt() {
         var harness = ArbiterHarness()
         harness.now = Instant(nanoseconds: 0) + .seconds(100)
         harness.claim(1, .write(.updating), 1, as: .aware)

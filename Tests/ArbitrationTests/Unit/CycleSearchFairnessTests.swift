@@ -61,7 +61,7 @@ struct CycleSearchFairnessTests {
     /// The deadlock must be found although another user has many waiting claims: in the first case many short chains, in the
     /// second case a few long chains.
     @Test(arguments: [(60, 15), (8, 250)] as [(UInt64, UInt64)])
-    func aLargeDeadlockIsFoundBesideManyWaitingClaims(chains: UInt64, programs: UInt64) {
+    func aLargeDeadlockIsFoundEvenIfManyOtherClaimsWait(chains: UInt64, programs: UInt64) {
         var harness = Self.conversation
         for chain in 0..<chains {
             Self.chain(&harness, programs, from: 1_000 * (chain + 1), of: 1, isRing: false)
@@ -72,7 +72,7 @@ struct CycleSearchFairnessTests {
     }
 
     /// Claims of one user that use all search steps of this user do not delay the search for another user's first deadlock.
-    @Test func aSmallDeadlockIsFoundInOneSecondBesideManyWaitingClaims() {
+    @Test func aSmallDeadlockIsFoundInOneSecondEvenIfManyOtherClaimsWait() {
         var harness = Self.conversation
         for chain in 0..<60 as Range<UInt64> {
             Self.chain(&harness, 15, from: 1_000 * (chain + 1), of: 1, isRing: false)

@@ -8,7 +8,7 @@ import Testing
 struct NameLimitTests {
     /// Rule N8: the access sessions of all presenters share one limit of unsent names. The limit does not grow with the number
     /// of presenters.
-    @Test func thousandsOfPresentersShareTheLimitOfUnsentNames() {
+    @Test func thousandsOfPresentersShareOneLimitOfNamesThatAreNotYetSent() {
         var (most, told) = (0, 0)
         var arbiter = Arbiter(bounds: Bounds())
         var effects: [Effect] = []
@@ -90,7 +90,7 @@ struct SparseDictionaryTests {
     }
 
     @Test("a dictionary frees the memory of removed entries, and each removal computes only a few hashes")
-    func aSparseDictionaryShrinksWithFewHashes() {
+    func aDictionaryFreesTheMemoryOfRemovedEntriesAndComputesFewHashes() {
         let (entries, remaining) = (16_384, 100)
         let count = HashCount()
         var dictionary: [Key: Int] = [:]

@@ -184,7 +184,7 @@ struct QueryTests {
     }
 
     /// Rule P6: while a presenter has an open question about an item, its program and child processes work on the answer.
-    @Test func theAskedProgramAndItsChildrenCountAsWorkingOnTheAnswer() {
+    @Test func anAskedPresentersProgramAndItsChildrenCountAsWorkingOnTheAnswer() {
         var harness = ArbiterHarness()
         #expect(!harness.arbiter.hasAwareClients)
         harness.present(1, 1, by: editor)
@@ -208,7 +208,7 @@ struct QueryTests {
     }
 
     /// Rule P6: a program with an unanswered question about one item owes no answer about its other items.
-    @Test func aQuestionAboutOneItemNeedsNoAnswerAboutAnotherItem() {
+    @Test func aProgramThatIsAskedAboutOneItemOwesNoAnswerAboutAnotherItem() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
         harness.present(2, 2, by: editor)
@@ -245,7 +245,7 @@ struct QueryTests {
     }
 
     /// Rule N3: a handle on another file of the package also keeps the access session open.
-    @Test func aHandleOnAnotherFileOfAPackageBelongsToTheAccess() {
+    @Test func aHandleOnAnotherFileOfAPackageBelongsToTheAccessToThePackage() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
         harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1), isPackage: true)))
@@ -337,7 +337,7 @@ struct QueryTests {
     }
 
     /// Rule T1: the arbiter stores the last wait of a refused claim until the next event.
-    @Test func theArbiterStoresTheBlockerOfARefusedClaimUntilTheNextEvent() {
+    @Test func theArbiterStoresWhichClaimBlockedARefusedClaimUntilTheNextEvent() {
         var bounds = Bounds()
         bounds.policy = .fail
         var harness = ArbiterHarness(bounds)

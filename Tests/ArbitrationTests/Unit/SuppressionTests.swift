@@ -57,8 +57,10 @@ struct SuppressionTests {
         #expect(Self.told(harness).map(\.presenter) == [PresenterID(1)])
     }
 
-    @Test("a pause drops names that are not yet sent, and the presenter gets one notice that it missed names")
-    func aPauseReplacesUnsentNamesByOneNotice() {
+    @Test(
+        "a paused presenter gets one notice that it missed names, instead of the names that were not yet sent"
+    )
+    func aPausedPresenterGetsOneNoticeInsteadOfTheNamesThatWereNotYetSent() {
         var harness = Self.world()
         harness.tell(.created(ItemID(20), at: Place(in: ItemID(10)), by: Self.writer, under: nil))
         harness.tell(.paused([PresenterID(1)]))
@@ -161,7 +163,7 @@ struct SuppressionTests {
     /// Rules N15, P12, P19: a presenter of one hard link presents only this name. If the name is deleted, the contents are
     /// preserved for this presenter, although it is muted.
     @Test("the deletion of a hard link preserves the contents for the muted presenter of this link")
-    func aDeletionPreservesTheContentsForAMutedPresenterOfTheName() {
+    func theDeletionOfAHardLinkPreservesTheContentsForTheLinksMutedPresenter() {
         var harness = ArbiterHarness()
         let (one, other) = (Place(in: ItemID(10), link: LinkID(1)), Place(in: ItemID(10), link: LinkID(2)))
         for (number, place) in [(1, one), (2, other)] as [(UInt64, Place)] {
@@ -207,7 +209,7 @@ struct SuppressionTests {
     @Test(
         "an unmuted presenter gets the moves that it missed, and no record stays after the presenter's removal"
     )
-    func aMutedPresenterGetsMovesWhenUnmuted() {
+    func anUnmutedPresenterGetsTheMovesThatItMissed() {
         var harness = Self.world()
         let before = harness.arbiter.remembered
         harness.present(4, 20, in: 10, by: .process(53))
@@ -244,8 +246,9 @@ struct SuppressionTests {
         #expect(Self.told(harness).isEmpty)
     }
 
-    @Test("events in a folder are counted for the guest whose presenter gets them, except during a pause")
-    func folderEventsAreCountedForAGuestExceptDuringAPause() {
+    @Test(
+        "events in a folder count towards the quota of a guest, except while the guest's presenter is paused")
+    func eventsInAFolderCountTowardsAGuestsQuotaUnlessItsPresenterIsPaused() {
         var harness = Self.world()
         let guest = Presenter(PresenterID(5), of: ItemID(10), by: .process(54), .all, guest: 7)
         harness.tell(.presented(guest))
@@ -263,8 +266,9 @@ struct SuppressionTests {
         #expect(arbiter.takeSubitemEventCounts().isEmpty)
     }
 
-    @Test("an event of an item is counted for a guest only if more than 16 of its presenters get the event")
-    func anEventForOver16PresentersOfAGuestIsCounted() {
+    @Test(
+        "an event counts towards a guest's quota only if more than 16 presenters of the guest get the event")
+    func anEventCountsTowardsAGuestsQuotaIfOver16OfItsPresentersGetTheEvent() {
         for (count, counted) in [(16, [:]), (17, [7: 17])] as [(UInt64, [UInt32: Int])] {
             var harness = ArbiterHarness()
             for number in 1...count {

@@ -169,7 +169,7 @@ struct WorkLimitTests {
     /// overtake them in a queue with more waiting claims than a limit.
     ///
     /// In such a queue, the reader is granted when only half as many claims as the limit wait.
-    @Test func readersDoNotOvertakeWritersInALongQueue() {
+    @Test func readersDoNotOvertakeWritersInALongLockQueue() {
         var harness = ArbiterHarness(Self.patient)
         harness.claim(1, .read(), Self.wanted, by: .process(10))
         for number in 2..<258 as Range<UInt64> {
@@ -186,7 +186,7 @@ struct WorkLimitTests {
     }
 
     /// Rule Q5: while the length of a queue changes around its limit, an event examines few claims on average.
-    @Test func anEventExaminesFewClaimsInAQueueAtItsLengthLimit() {
+    @Test func theArbiterExaminesFewClaimsPerEventInALockQueueAtItsLengthLimit() {
         var harness = Self.manyWaiters(256, of: 3, Self.patient)
         let before = harness.arbiter.examinedClaims
         for number in 1_000..<1_100 as Range<UInt64> {
@@ -233,7 +233,7 @@ struct WorkLimitTests {
 
     /// Rule Y11: an event examines at most four times as many claims beside 10,000 holders as beside 100 holders.
     @Test(arguments: [1, 3, 20_000] as [UInt64])
-    func anEventExaminesFewClaimsBesideManyHolders(processes: UInt64) {
+    func theArbiterExaminesFewClaimsPerEventEvenIfManyClaimsAreHeld(processes: UInt64) {
         let (few, many) = (Self.cost(of: 100, in: processes), Self.cost(of: 10_000, in: processes))
         #expect(many.coming <= 4 * few.coming)
         #expect(many.going <= 4 * few.going)
@@ -284,7 +284,7 @@ struct WorkLimitTests {
     }
 
     /// Rule Q5: many claims wait for the program that holds the item. The next claim of this program overtakes all of them.
-    @Test func theHoldersProgramOvertakesALongQueue() {
+    @Test func aHoldersProgramOvertakesTheOtherProgramsInALongLockQueue() {
         var harness = Self.manyWaiters(300, of: 3, Self.patient)
         harness.claim(5_000, .write(.updating), Self.wanted, by: .process(10))
         #expect(harness.granted == [ClaimID(5_000)])

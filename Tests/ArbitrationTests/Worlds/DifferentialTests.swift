@@ -9,7 +9,7 @@ struct DifferentialTests {
     static let lowLimitSeeds: UInt64 = 1_500
 
     @Test("in random simulations, the arbiter has the same effects as a simpler arbiter")
-    func theArbiterAndTheNaiveArbiterAgreeInRandomSimulations() {
+    func inRandomSimulationsTheArbiterHasTheSameEffectsAsASimplerArbiter() {
         print("random runs of 60 steps, seeds \(Self.seeds)")
         for seed in Self.seeds {
             var world = RandomWorld(seed: seed)
@@ -22,7 +22,7 @@ struct DifferentialTests {
 
     /// Rules D5, Q5, G5 and Y11: in these runs the work limits are so low that two programs or two claims already exceed them.
     @Test("in random simulations with low work limits, the arbiter has the same effects as a simpler arbiter")
-    func theArbiterAndTheNaiveArbiterAgreeUnderLowLimits() {
+    func underLowWorkLimitsTheArbiterHasTheSameEffectsAsASimplerArbiter() {
         var limits = WorkLimits()
         (limits.programs, limits.preempted) = (1, 1)
         for seed in 1...Self.lowLimitSeeds {

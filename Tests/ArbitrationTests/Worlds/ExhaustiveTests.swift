@@ -14,7 +14,7 @@ struct ExhaustiveTests {
     @Test(
         "in each run of a small simulation, the arbiter has the same effects as a simpler arbiter",
         arguments: Menu.all)
-    func theArbiterAndTheNaiveArbiterAgreeInAllSmallSimulations(menu: Menu) {
+    func inAllSmallSimulationsTheArbiterHasTheSameEffectsAsASimplerArbiter(menu: Menu) {
         var exploration = Exploration(menu)
         exploration.explore(depth: menu.depth - (Self.isLong ? 0 : 1))
         print("\(menu.name): \(exploration.runs) runs, \(exploration.steps) steps")

@@ -14,8 +14,8 @@ struct PostponedForgetTests {
         var lookups: UInt64 = 1
     }
 
-    @Test("A thread that stops polling serves the FORGET requests that were postponed")
-    func aThreadThatStopsPollingServesPostponedForgets() throws {
+    @Test("A thread that stops polling handles the FORGET requests that it postponed")
+    func aThreadThatStopsPollingHandlesTheForgetRequestsThatItPostponed() throws {
         var arguments = fuse_args()
         defer { fuse_opt_free_args(&arguments) }
         fuse_opt_add_arg(&arguments, "truce")

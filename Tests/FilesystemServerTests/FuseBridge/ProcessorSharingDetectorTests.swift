@@ -13,14 +13,14 @@ struct ProcessorSharingDetectorTests {
         (0..<count).map { _ in sharing.noteRequest(atFirstPoll: true, at: moment) }
     }
 
-    @Test("The thread must change its processor after nine requests in a row that were already waiting")
-    mutating func theThreadChangesItsProcessorAfterNineWaitingRequests() {
+    @Test("A polling thread must change its processor after nine requests in a row that were already waiting")
+    mutating func aPollingThreadChangesItsProcessorAfterNineRequestsThatWereWaiting() {
         let advice = found(9, at: Self.millisecond)
         #expect(advice == Array(repeating: false, count: 8) + [true])
     }
 
-    @Test("The thread keeps its processor if every second request arrives only during a poll")
-    mutating func theThreadKeepsItsProcessorIfEverySecondRequestArrivesDuringAPoll() {
+    @Test("A polling thread keeps its processor if every second request arrives only during a poll")
+    mutating func aThreadKeepsItsProcessorIfEverySecondRequestArrivesDuringAPoll() {
         for _ in 1...100 {
             let advice = (
                 sharing.noteRequest(atFirstPoll: true, at: Self.millisecond),
@@ -31,7 +31,7 @@ struct ProcessorSharingDetectorTests {
     }
 
     @Test("Requests that were waiting before a sleep of the thread are not counted after the sleep")
-    mutating func aSleepResetsTheCountOfWaitingRequests() {
+    mutating func aPollingThreadsSleepResetsItsCountOfRequestsThatWereWaiting() {
         let before = found(8, at: Self.millisecond)
         sharing.reset()
         let after = found(8, at: Self.millisecond)
@@ -51,7 +51,7 @@ struct ProcessorSharingDetectorTests {
 
     @Test(
         "If no client follows the thread for a while, the time to the next change of processor becomes short")
-    mutating func theTimeToTheNextProcessorChangeBecomesShortIfNoClientFollows() {
+    mutating func theTimeToAThreadsNextProcessorChangeBecomesShortIfNoClientFollows() {
         var now = Self.millisecond
         for wait: UInt64 in [1, 2, 4] {
             #expect(found(9, at: now).last == true)

@@ -52,7 +52,7 @@ struct RequestPaceTests {
     }
 
     @Test("A request that was already waiting counts neither for nor against polling")
-    func requestsThatWereWaitingDoNotCount() {
+    func aRequestThatWasAlreadyWaitingCountsNeitherForNorAgainstPolling() {
         #expect(told(Array(repeating: 2_000, count: 100)) == [])
         #expect(told((1...8).flatMap { _ in [30_000, 2_000] }) == [15])
     }

@@ -18,7 +18,7 @@ struct InodeNumberMapTests {
 
     @Test(
         "Numbers of files on 30 other devices contain the inode number, are unique, and are below 2⁵³")
-    func numbersOf30OtherDevicesContainTheInode() {
+    func inodeNumbersOfFilesOn30OtherDevicesContainTheFilesOwnNumber() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         var seen: Set<UInt64> = []
         for device in UInt64(0x20)..<0x20 + 30 {
@@ -32,7 +32,7 @@ struct InodeNumberMapTests {
     }
 
     @Test("Numbers of files on 100 other devices, and large inode numbers, are unique and below 2⁵³")
-    func numbersOfManyDevicesAreUniqueBelow2To53() {
+    func inodeNumbersOfFilesOnManyDevicesAreUniqueAndBelow2To53() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         var seen: Set<UInt64> = []
         for device in UInt64(0x20)..<0x20 + 100 {
@@ -46,7 +46,7 @@ struct InodeNumberMapTests {
     }
 
     @Test("A file has the same inode number after the table forgot the file, and in the next daemon")
-    func aFilesNumberIsTheSameInTheNextDaemon() {
+    func aFilesInodeNumberIsTheSameInTheNextDaemon() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         let first = (1...100).map { numbers.number(ofInode: 1 << 60 | $0, on: 0x20) }
         for inode in UInt64(1)...300_000 { _ = numbers.number(ofInode: 1 << 61 | inode, on: 0x20) }

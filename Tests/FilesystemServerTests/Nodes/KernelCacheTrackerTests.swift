@@ -8,7 +8,7 @@ struct KernelCacheTrackerTests {
     private let node = NodeID(7)
 
     @Test("An open reuses the kernel's cache if the file is unchanged since the cache was filled")
-    func theCacheIsReusedForAnUnchangedFile() {
+    func anOpenOfAnUnchangedFileReusesTheKernelsCache() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         cache.begin(node)
@@ -26,7 +26,7 @@ struct KernelCacheTrackerTests {
     @Test(
         "Until the last reader of a file's former state closes it, opens do not use the cache; then an open refills the cache"
     )
-    func theCacheIsUnusedWhileAReaderOfTheFormerStateRemains() {
+    func opensDoNotUseTheCacheWhileAReaderOfTheFilesFormerStateRemains() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         #expect(cache.open(node, looking: 2) == .uncached)
@@ -40,8 +40,8 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(node, looking: 2) == .reuse)
     }
 
-    @Test("Before the first read after a refill, further opens do not use the cache")
-    func opensBeforeTheFirstReadDoNotUseTheCache() {
+    @Test("Before the first read after a refill of the kernel's cache, further opens do not use the cache")
+    func opensBeforeTheFirstReadAfterARefillDoNotUseTheKernelsCache() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         #expect(cache.open(node, looking: 1) == .uncached)
@@ -49,8 +49,8 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(node, looking: 1) == .reuse)
     }
 
-    @Test("After an invalidation, the next open refills the cache")
-    func anInvalidatedCacheIsRefilled() {
+    @Test("After an invalidation of the kernel's cache, the next open refills the cache")
+    func theNextOpenAfterAnInvalidationRefillsTheKernelsCache() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         cache.invalidate(node)
@@ -61,7 +61,7 @@ struct KernelCacheTrackerTests {
     }
 
     @Test("After the tracker gave up a file's cache, the next open of the file refills the cache")
-    func anAbandonedCacheIsRefilled() {
+    func theNextOpenRefillsAKernelCacheThatTheTrackerGaveUp() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         #expect(cache.open(node, looking: 1) == .uncached)
@@ -95,7 +95,7 @@ struct KernelCacheTrackerTests {
     }
 
     @Test("Files with readers may exceed the tracker's capacity, but only while the readers remain")
-    func readersMayExceedTheCapacityWhileTheyRead() {
+    func filesWithReadersMayExceedTheTrackersCapacity() {
         var cache = KernelCacheTracker<Int>(capacity: 10)
         for other in UInt64(1000)..<2000 { #expect(cache.open(NodeID(other), looking: 1) == .refill) }
         #expect(cache.count == 1000)

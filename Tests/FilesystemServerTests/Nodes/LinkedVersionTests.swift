@@ -86,8 +86,8 @@ struct LinkedVersionTests {
         #expect(versions.last(for: [one, other]) == nil)
     }
 
-    @Test("contents that are preserved a second time replace the former version in the list (D213)")
-    func equalContentsReplaceTheFormerVersion() throws {
+    @Test("contents that are preserved a second time replace their former version in the list (D213)")
+    func contentsThatArePreservedAgainReplaceTheirFormerVersionInTheList() throws {
         var versions = SuspendedWriterVersions()
         let writer = HandleID(1)
         func keep(_ number: Int, insteadOf former: Int? = nil) throws -> [VersionID] {

@@ -10,7 +10,7 @@ struct StalenessTests {
     @Test(
         "For one second after a name is removed, its directory counts as having recently lost a name",
         arguments: [0, 1, UInt64(1) << 32, 1 << 40])
-    func aRemovedNameCountsAsRecentForOneSecond(milliseconds: UInt64) {
+    func aDirectoryCountsAsHavingRecentlyLostANameForOneSecond(milliseconds: UInt64) {
         let lost = milliseconds * 1_000_000
         var staleness = Staleness()
         #expect(!staleness.isRecent(at: lost))

@@ -23,7 +23,7 @@ struct OwnChangesTests {
     }
 
     @Test("A name that the mount changed is in the record for one second, or for a shorter requested time")
-    func aChangedNameIsRecordedForOneSecond() {
+    func aNameThatTheMountChangedIsRecordedForOneSecond() {
         own.note(name, at: Self.at(100))
         #expect(own.has(name, within: OwnChanges.period, at: Self.at(1100)))
         #expect(!own.has(name, within: OwnChanges.period, at: Self.at(1101)))
@@ -35,8 +35,8 @@ struct OwnChangesTests {
         #expect(!own.has(similar, within: OwnChanges.period, at: Self.at(100)))
     }
 
-    @Test("No change is forgotten within one second, whatever is recorded in the meantime")
-    func noChangeIsForgottenWithinOneSecond() {
+    @Test("No change by the mount is forgotten within one second, whatever is recorded in the meantime")
+    func noChangeByTheMountIsForgottenWithinOneSecond() {
         for moment in stride(from: UInt64(0), through: 5000, by: 250) {
             let noted = EntryName(Array("\(moment)".utf8), in: NodeID(2))
             let changed = NodeID(100 + moment)
@@ -51,8 +51,8 @@ struct OwnChangesTests {
         }
     }
 
-    @Test("If no further change is recorded, all changes are forgotten within two checks")
-    func allChangesAreForgottenAfterTwoQuietChecks() {
+    @Test("If the mount records no further change, all its changes are forgotten within two checks")
+    func allChangesByTheMountAreForgottenAfterTwoChecksWithoutANewChange() {
         #expect(!own.forget(at: Self.at(0)))
         own.note(name, at: Self.at(500))
         #expect(own.forget(at: Self.at(1000)))
@@ -96,7 +96,7 @@ struct OwnChangesTests {
     @Test(
         "After the mount begins a later change, the result of its earlier change no longer counts as made by the mount"
     )
-    func aLaterChangeReplacesAnEarlierResult() {
+    func aLaterChangeByTheMountReplacesTheResultOfItsEarlierChange() {
         let first = own.note(file, .contents, at: Self.at(0))
         let second = own.note(file, .contents, at: Self.at(10))
         own.finish(file, change: first, leaving: Self.look(size: 1, written: 1))
@@ -121,7 +121,7 @@ struct OwnChangesTests {
     }
 
     @Test("A change of attributes by the mount does not hide an out-of-band change of contents")
-    func anAttributeChangeHidesNoContentChange() {
+    func anAttributeChangeByTheMountHidesNoOutOfBandChangeOfContents() {
         own.note(file, .attributes, at: Self.at(0))
         #expect(own.changes(of: file).explain(nil, at: Self.at(500)))
         #expect(!own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(500)))

@@ -33,7 +33,7 @@ struct RightsThrottleTests {
     @Test(
         "The reader of events pauses after 16 full reads, or after 128 when the kernel's queue was full",
         arguments: [false, true])
-    func readingPausesAfterManyEvents(isOverwhelmed: Bool) {
+    func theReaderOfEventsPausesAfterManyEvents(isOverwhelmed: Bool) {
         var pace = RightsThrottle()
         _ = pace.step(hasOverflowed: isOverwhelmed, at: at(1))
         for reading in 1...1280 {

@@ -30,7 +30,7 @@ struct DataOrderTests {
     }
 
     @Test("After the last writer closed the file, requests are no longer ordered")
-    func requestsAreUnorderedAfterTheLastWriter() {
+    func requestsAreUnorderedAfterTheLastWriterHasClosedTheFile() {
         _ = order.open(node)
         _ = order.open(node)
         order.close(node)
@@ -113,7 +113,7 @@ struct DataOrderTests {
     }
 
     @Test("A WRITE reports each of a thousand earlier reads of its bytes as stale")
-    func allOfAThousandReadsAreRemembered() throws {
+    func aWriteReportsEachOfAThousandEarlierReadsOfItsBytesAsStale() throws {
         _ = order.open(node)
         for place in 0..<Int64(1000) {
             order.end(try #require(enter(.reading, 2 * place..<2 * place + 1, by: Int32(2 + place % 3))))

@@ -24,8 +24,9 @@ struct ExpectedRetriesTests {
     private let document = ItemID(1)
     private let other = ItemID(2)
 
-    @Test("The retry of an open is expected only while the open waits and will be answered with ESTALE")
-    func theRetryOfAWaitingOpenIsExpected() {
+    @Test(
+        "The kernel is expected to repeat an open only while the open waits and will be answered with ESTALE")
+    func theKernelIsExpectedToRepeatAnOpenOnlyWhileTheOpenWaits() {
         let open = Open(1, of: document, by: 100)
         expectedRetries.addWaiting(open)
         #expect(expectedRetries.isExpected(at: document) { _ in true })
@@ -37,8 +38,8 @@ struct ExpectedRetriesTests {
         #expect(!expectedRetries.isExpected(at: document) { _ in true })
     }
 
-    @Test("An open that must be retried is expected until its retry arrives or is given up")
-    func theRetryOfAnOpenIsExpectedUntilItArrives() {
+    @Test("An open that the kernel must send again is expected until it arrives or is given up")
+    func aRepeatedOpenIsExpectedUntilItArrivesOrIsGivenUp() {
         let (open, late) = (Open(1, of: document, by: 100), Open(2, of: document, by: 101))
         expectedRetries.addWaiting(open)
         expectedRetries.expect(open)
@@ -53,8 +54,10 @@ struct ExpectedRetriesTests {
         #expect(expectedRetries.expectsNone)
     }
 
-    @Test("When a thread's former open ends, the retry of the thread's later open is still expected")
-    func aThreadsLaterOpenIsStillExpectedAfterItsFormerOpenEnds() {
+    @Test(
+        "When a thread's first open ends, the kernel is still expected to send the thread's second open again"
+    )
+    func aThreadsSecondOpenIsStillExpectedAgainAfterItsFirstOpenHasEnded() {
         let (former, latter) = (Open(1, of: document, by: 100), Open(2, of: document, by: 100))
         expectedRetries.addWaiting(former)
         expectedRetries.addWaiting(latter)

@@ -13,7 +13,7 @@ import Testing
 
     @Test(
         "If the file is still the document after the grant, the open opens it", arguments: [true, false])
-    func aFileThatIsStillTheDocumentIsOpened(isChange: Bool) {
+    func anOpenOpensItsFileIfTheFileIsStillTheDocumentAfterTheGrant(isChange: Bool) {
         for basis in [Grant.Basis.free, .waited, .proceeded] {
             #expect(Self.admittance(basis, hasName: true, isSame: true, isChange: isChange) == .open)
         }

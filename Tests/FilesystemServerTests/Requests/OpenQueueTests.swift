@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test("One thread at a time starts a user's opens, in the order of their arrival")
-    func oneThreadStartsOpensInOrder() {
+    func onlyOneThreadAtATimeStartsAUsersOpensInOrder() {
         for number in 0..<100 { add("\(number)", of: 1) }
         #expect(threads.count == 1)
         while threads.count > 0 {
@@ -86,8 +86,8 @@ import Testing
         #expect(timers.count == 0, "a line that is over is not watched")
     }
 
-    @Test("Opens on a mount that hangs do not delay the start of opens on another mount")
-    func opensOnAHungMountDelayNoOpensOnAnotherMount() {
+    @Test("A mount that hangs does not delay the start of open calls on another mount")
+    func aMountThatHangsDelaysNoOpenCallsOnAnotherMount() {
         add("distant", of: 1, on: 7)
         add("here", of: 1)
         #expect(threads.count == 2)

@@ -30,9 +30,9 @@ struct RetryTableTests {
     }
 
     @Test(
-        "A look-up without a GETATTR before it is not taken for a retry, whether or not the wait of its thread is over",
+        "A look-up without a GETATTR before it is no repeated request, whether or not its thread's wait is over",
         arguments: [true, false])
-    func aLookupWithoutAGetattrIsNoRetry(isSettled: Bool) {
+    func aLookupWithoutAGetattrIsNoRepeatedRequest(isSettled: Bool) {
         let serial = beginRetry()
         if isSettled { _ = retries.completeWait(serial, by: thread) }
         #expect(look() == .first)
@@ -41,9 +41,9 @@ struct RetryTableTests {
     }
 
     @Test(
-        "After a GETATTR the look-up is the retry, and the thread must not be answered with ESTALE a second time"
+        "A thread's look-up after a GETATTR is the repeated request, and is not answered with ESTALE again"
     )
-    func theLookupAfterAGetattrIsTheRetry() {
+    func theLookupAfterAGetattrIsTheRepeatedRequest() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.completeWait(serial, by: thread)
@@ -52,15 +52,16 @@ struct RetryTableTests {
         #expect(retries.takeRetryMark(thread, at: now))
     }
 
-    @Test("A GETATTR after the end of the wait is answered at once, and the look-up after it is the retry")
-    func aGetattrAfterTheWaitIsAnsweredAtOnce() {
+    @Test(
+        "After a thread's wait, a GETATTR is answered at once, and the next look-up is the repeated request")
+    func aGetattrIsAnsweredAtOnceAfterItsThreadsWaitHasEnded() {
         _ = retries.completeWait(beginRetry(), by: thread)
         #expect(!retries.awaitsGetattr(of: thread, about: directory))
         #expect(look() == .retry)
     }
 
-    @Test("Between the end of the wait and the look-up, the name counts as about to be looked up")
-    func afterAWaitTheNameCountsAsAboutToBeLookedUp() {
+    @Test("Between the end of a wait for a name and its look-up, the name counts as about to be looked up")
+    func afterAWaitForANameTheNameCountsAsAboutToBeLookedUp() {
         let serial = beginRetry()
         #expect(!retries.isLookupRetrying(to: name, in: directory))
         _ = retries.completeWait(serial, by: thread)
@@ -69,8 +70,8 @@ struct RetryTableTests {
         #expect(!retries.isLookupRetrying(to: name, in: directory))
     }
 
-    @Test("Neither the thread's look-up in another directory nor another thread's look-up is the retry")
-    func lookupsInOtherDirectoriesOrThreadsAreNotTheRetry() {
+    @Test("Look-ups in another directory, or by another thread, do not count as the repeated request")
+    func lookupsInOtherDirectoriesOrThreadsAreNotTheRepeatedRequest() {
         _ = retries.completeWait(beginRetry(), by: thread)
         #expect(look(in: NodeID(8)) == .traversal)
         #expect(look(by: 101) == .first)
@@ -91,8 +92,8 @@ struct RetryTableTests {
         #expect(retries[thread]?.mayHoldLock == false)
     }
 
-    @Test("A retry that arrives late is recorded once, and its thread must not be answered with ESTALE again")
-    func aLateRetryIsRecordedOnce() {
+    @Test("A repeated look-up that arrives late is recorded once, and is not answered with ESTALE again")
+    func aRepeatedLookupThatArrivesLateIsRecordedOnce() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.completeWait(serial, by: thread)
@@ -106,9 +107,9 @@ struct RetryTableTests {
     }
 
     @Test(
-        "A late retry is forgotten when it is dropped, or when its thread opens a file",
+        "A late repeated look-up is forgotten when it is dropped, or when its thread opens a file",
         arguments: [true, false])
-    func aLateRetryIsForgottenWhenItIsDroppedOrItsThreadOpensAFile(opens: Bool) {
+    func aLateRepeatedLookupIsForgottenWhenItsThreadOpensAFile(opens: Bool) {
         let serial = beginRetry()
         _ = retries.completeWait(serial, by: thread)
         #expect(retries.noteLate(serial, by: thread))
@@ -118,8 +119,8 @@ struct RetryTableTests {
         #expect(!retries.noteLate(serial, by: thread))
     }
 
-    @Test("For a second after a retry, the thread's look-ups count as a walk along its path")
-    func lookupsAfterARetryCountAsAWalkAlongThePath() {
+    @Test("For a second after a repeated look-up, the thread's look-ups count as a walk along its path")
+    func lookupsAfterARepeatedLookupCountAsAWalkAlongItsPath() {
         retries.noteRetryRequest(caller(), at: now)
         #expect(look() == .traversal)
         #expect(look(by: 101) == .first)
@@ -144,9 +145,9 @@ struct RetryTableTests {
     }
 
     @Test(
-        "After a GETATTR that was answered too early, the look-up is the retry, and no further GETATTR waits"
+        "After a GETATTR that was answered too early, the look-up is the repeated request, and no GETATTR waits"
     )
-    func theLookupAfterAnEarlyGetattrIsTheRetry() {
+    func theLookupAfterAGetattrAnsweredTooEarlyIsTheRepeatedRequest() {
         let serial = beginRetry(isUnlinked: true)
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.release(serial, by: thread)
@@ -156,9 +157,9 @@ struct RetryTableTests {
     }
 
     @Test(
-        "If a retry finds no file, the next look-up of the name is part of the retry, and later look-ups are not"
+        "If a repeated look-up finds no file, the next look-up of the name belongs to it, but no later one"
     )
-    func theFirstLookupAfterARetryThatFindsNoFileIsPartOfTheRetry() {
+    func theNextLookupBelongsToARepeatedLookupThatFoundNoFile() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.completeWait(serial, by: thread)
@@ -176,8 +177,8 @@ struct RetryTableTests {
 
     /// The time is bounded, because an open or a new mark does not examine all marks. Examining all marks would take over a
     /// minute.
-    @Test("An open or a look-up takes no longer while 20,000 threads retry")
-    func opensAndLookupsAreNotSlowedByTheRetriesOf20000Threads() {
+    @Test("An open or a look-up takes no longer while 20,000 threads repeat their requests")
+    func repeatedRequestsOf20000ThreadsDoNotSlowOpensAndLookups() {
         let took = ContinuousClock().measure {
             for thread: Int32 in 1...20_000 {
                 retries.noteRetryRequest(caller(thread, of: UInt32(thread) / 2000), at: now)
@@ -195,7 +196,7 @@ struct RetryTableTests {
     }
 
     @Test("For each user, only a limited number of retrying threads is remembered")
-    func theRememberedRetriesOfEachUserAreLimited() {
+    func aLimitedNumberOfRetryingThreadsIsRememberedForEachUser() {
         let most = Int32(RetryMarks.mostOfUser)
         for thread in 1...most + 10 { retries.noteRetryRequest(caller(thread), at: now) }
         #expect(retries.isRetrying(most, at: now))
@@ -217,8 +218,8 @@ struct RetryTableTests {
         #expect(retries.isRetrying(most + 3, at: now + .seconds(1)))
     }
 
-    @Test("A thread that opens a file ends its retry of a look-up")
-    func anOpenEndsTheThreadsRetry() {
+    @Test("A thread that opens a file no longer counts as repeating a look-up")
+    func aThreadThatOpensAFileNoLongerCountsAsRepeatingALookup() {
         _ = retries.completeWait(beginRetry(), by: thread)
         retries.endLookup(by: thread)
         #expect(retries.isEmpty)

@@ -109,8 +109,8 @@ import Testing
         #expect(!ledger.wasSaved(Self.item, for: [Self.process], at: Self.at(1)))
     }
 
-    @Test("a timer is requested that removes the ledger's expired entries")
-    func aTimerRemovesExpiredEntries() throws {
+    @Test("a timer is requested that removes expired records of stat calls")
+    func aTimerRemovesExpiredRecordsOfStatCalls() throws {
         let ledger = StatLedger(askAgain: .seconds(30))
         #expect(ledger.nextTidying(after: Self.at(0)) == nil)
         ledger.noteAsked(StatLedger.Command(1, of: 7), for: Self.item, at: Self.at(0))
@@ -124,8 +124,8 @@ import Testing
         #expect(ledger.isEmpty)
     }
 
-    @Test("above the limit of documents, the ledger forgets all its entries")
-    func aboveTheLimitOfDocumentsTheLedgerForgetsAllEntries() {
+    @Test("above the limit of documents, the ledger of stat calls forgets all its entries")
+    func aboveTheLimitOfDocumentsTheStatLedgerForgetsAllItsEntries() {
         let ledger = StatLedger(askAgain: .seconds(30))
         for number in 1...4097 as ClosedRange<UInt64> {
             ledger.noteAsked(StatLedger.Command(1, of: 7), for: ItemID(number), at: Self.at(0))

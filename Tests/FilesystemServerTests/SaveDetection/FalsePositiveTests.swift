@@ -46,7 +46,7 @@ struct FalsePositiveTests {
     }
 
     @Test("a process with a reused number does not complete the pending save of the former process")
-    func aReusedProcessNumberIsAnotherSaver() {
+    func aProcessWithAReusedNumberDoesNotCompleteThePendingSave() {
         let former = SaveTrace.program(200, started: 1, parent: 60, session: 60)
         let latter = SaveTrace.program(200, started: 2, parent: 61, session: 61)
         #expect(!former.isSameSave(as: latter))
@@ -96,7 +96,7 @@ struct FalsePositiveTests {
 @Suite("Helper files as evidence of a save")
 struct HelperFileTests {
     @Test("a helper file of a program that has exited does not make a later deletion a save")
-    func anExitedProgramsHelperFileIsNoEvidence() {
+    func anExitedProgramsHelperFileIsNoEvidenceOfASave() {
         let (touch, rm) = (SaveTrace.program(201), SaveTrace.program(202))
         var stage = SaveTrace(with: "report.txt")
         stage.create("report.txt.tmp", touch)
@@ -109,7 +109,7 @@ struct HelperFileTests {
     }
 
     @Test("a temporary file without its document's name is evidence of a save only while it is new")
-    func aNewAnonymousTemporaryFileIsEvidence() {
+    func aNewTemporaryFileWithoutItsDocumentsNameIsEvidenceOfASave() {
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.create("tmpab12", vim)
         stage.wait(.milliseconds(5_001))

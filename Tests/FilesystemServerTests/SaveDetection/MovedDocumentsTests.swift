@@ -27,7 +27,7 @@ struct MovedDocumentsTests {
     @Test(
         "a file that the mover or its child creates under the old name is the moved document's next contents"
     )
-    func aFileOfTheMoverCompletesTheSave() {
+    func aFileThatTheMoverCreatesUnderTheOldNameCompletesTheSave() {
         let cases: [(SavingProcess?, Bool, Bool)] = [
             (mover, true, true), (child, true, true), (sibling, true, false), (nil, true, false),
             (mover, false, false),
@@ -84,7 +84,7 @@ struct MovedDocumentsTests {
     }
 
     @Test("a file that is renamed back to its former name is recognized")
-    func aReturnToTheFormerNameIsRecognized() {
+    func aFileThatIsRenamedBackToItsFormerNameIsRecognized() {
         var documents = MovedDocuments()
         documents.add(moved())
         #expect(documents.isReturn(of: NodeNumber(9), to: name, in: SaveTrace.folder))

@@ -58,7 +58,7 @@ struct PendingSaveTableTests {
     @Test(
         "if only the removal itself is evidence of a save, the pending save ends after 250 ms; other pending saves stay"
     )
-    func aPendingSaveWithoutEvidenceEndsAfter250Ms() {
+    func aPendingSaveWithOnlyARemovalAsEvidenceEndsAfter250Ms() {
         var table = PendingSaveTable()
         open(pendingSave("b"), in: &table)
         open(pendingSave("a", evidence: .removal), in: &table)
@@ -72,7 +72,7 @@ struct PendingSaveTableTests {
     @Test(
         "if only the removal itself is evidence of a save, only the removing program or its child completes the save"
     )
-    func aPendingSaveWithoutEvidenceIsCompletedOnlyByItsProgram() {
+    func aPendingSaveWithOnlyARemovalAsEvidenceIsCompletedOnlyByItsProgram() {
         let child = SaveTrace.program(201, parent: 200, session: 60)
         let sibling = SaveTrace.program(202, parent: 60, session: 60)
         for (saver, isSave) in [(vim, true), (child, true), (sibling, false), (stranger, false)] {
@@ -87,7 +87,7 @@ struct PendingSaveTableTests {
     @Test(
         "if only the removal itself is evidence of a save, a directory or link under the name does not complete the save"
     )
-    func aPendingSaveWithoutEvidenceIsCompletedOnlyByAFile() {
+    func aPendingSaveWithOnlyARemovalAsEvidenceIsCompletedOnlyByAFile() {
         for evidence in [PendingSave.Evidence.removal, .move, .backupName] {
             var table = PendingSaveTable()
             let vacated = pendingSave("a", evidence: evidence)
@@ -116,7 +116,7 @@ struct PendingSaveTableTests {
         }
     }
 
-    @Test("an operation of the saver's child prolongs the pending save")
+    @Test("an operation by a child of the saver prolongs the pending save")
     func aChildsOperationProlongsThePendingSave() {
         var table = PendingSaveTable()
         open(pendingSave("a"), in: &table)
@@ -125,7 +125,7 @@ struct PendingSaveTableTests {
     }
 
     @Test("other programs wait for the name of a pending save; the saver does not")
-    func otherProgramsWaitForThePendingName() {
+    func otherProgramsWaitForTheNameOfAPendingSaveButTheSaverDoesNot() {
         var table = PendingSaveTable()
         open(pendingSave("b"), in: &table)
         open(pendingSave("a"), in: &table)
@@ -168,7 +168,7 @@ struct PendingSaveTableTests {
     }
 
     @Test("a second pending save of a name replaces the first, and its time starts anew")
-    func aNewPendingSaveReplacesTheFormer() {
+    func aSecondPendingSaveOfANameReplacesTheFirst() {
         var table = PendingSaveTable()
         open(pendingSave("a"), in: &table)
         open(pendingSave("a", by: stranger, at: start + .seconds(1)), in: &table)

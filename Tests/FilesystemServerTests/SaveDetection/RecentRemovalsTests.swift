@@ -37,7 +37,7 @@ struct RecentRemovalsTests {
     @Test(
         "A new file under a removed name restarts the count of removals; a new file under another name does not"
     )
-    func aFileUnderARemovedNameRestartsTheCount() {
+    func aNewFileUnderARemovedNameRestartsTheCountOfRemovals() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)
         recentRemovals.noteFilled(Array("other".utf8), in: SaveTrace.folder, by: thread)
@@ -50,14 +50,14 @@ struct RecentRemovalsTests {
     }
 
     @Test("Removals of helper files do not count as removed documents")
-    func removedHelperFilesAreNotCounted() {
+    func removalsOfHelperFilesDoNotCountAsRemovedDocuments() {
         var recentRemovals = RecentRemovals()
         take("a", ".a.swp", ".b.swp", ".c.swp", ".d.swp", in: &recentRemovals)
         #expect(!areMany(recentRemovals))
     }
 
     @Test("A removal in another directory restarts the count of removals")
-    func aRemovalInAnotherDirectoryRestartsTheCount() {
+    func aRemovalInAnotherDirectoryRestartsTheCountOfRemovals() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)
         take("d", from: NodeNumber(2), in: &recentRemovals)

@@ -50,7 +50,7 @@ struct SavePatternTests {
     }
 
     @Test("a swap file of any age is evidence of a save while its maker lives")
-    func anOldSwapFileIsEvidenceWhileItsMakerLives() {
+    func aSwapFileOfAnyAgeIsEvidenceOfASaveWhileItsMakerLives() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
         stage.wait(.seconds(86_400))
@@ -59,7 +59,7 @@ struct SavePatternTests {
     }
 
     @Test("the swap file of another document is no evidence of a save")
-    func anotherDocumentsSwapFileIsNoEvidence() {
+    func anotherDocumentsSwapFileIsNoEvidenceOfASave() {
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.create(".letter.txt.swp", vim)
         stage.rename("report.txt", to: "elsewhere", vim)
@@ -67,14 +67,14 @@ struct SavePatternTests {
     }
 
     @Test("the swap file of another program is no evidence of a save")
-    func anotherProgramsSwapFileIsNoEvidence() {
+    func anotherProgramsSwapFileIsNoEvidenceOfASave() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
         stage.rename("report.txt", to: "elsewhere", stranger)
         #expect(stage.told == [])
     }
 
-    @Test("git's unlink and create are one save, because git is in the list of programs")
+    @Test("git's unlink and create are one save, because git is listed among programs that save by unlink")
     func gitCheckoutIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.unlink("report.txt", vim, program: "git")

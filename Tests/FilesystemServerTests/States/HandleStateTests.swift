@@ -81,7 +81,7 @@ struct HandleStateTests {
         #expect(writing.baseline?.stamp == stamp(2))
     }
 
-    @Test("while one close preserves a file's contents, other closes wait, and they are retried afterwards")
+    @Test("while one close preserves a file's contents, other closes wait, and are tried again afterwards")
     func laterClosesWaitForTheCloseThatPreservesContents() {
         var closes = ClosePreservation()
         let isAgain = Atomic(false)
