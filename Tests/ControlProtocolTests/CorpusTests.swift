@@ -15,7 +15,7 @@ struct CorpusTests {
     func theCorpusHasAtLeast40Inputs() { #expect(Self.inputs.count >= 40) }
 
     @Test(
-        "Each input of the corpus decodes to the same messages in pieces, as a whole, and after it is encoded anew",
+        "Each input of the fuzzer's corpus decodes to the same messages in pieces, as a whole, and encoded anew",
         arguments: CorpusTests.inputs)
     func eachInputOfTheFuzzersCorpusDecodesEquallyInPiecesAndAsAWhole(path: String) throws {
         let bytes = try #require(FileManager.default.contents(atPath: path))

@@ -40,7 +40,7 @@ struct AttributionTests {
         #expect(actor.program.isEmpty)
     }
 
-    @Test("the journal uses a recorded program name, even if another process now has the number")
+    @Test("the journal uses a recorded program name, even if another process now has the process number")
     func theJournalUsesARecordedProgramNameEvenIfTheProcessNumberIsReused() throws {
         let noted = (process: Int32(4711), program: Array("vim".utf8))
         let actor = try #require(

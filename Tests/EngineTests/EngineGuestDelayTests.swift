@@ -230,7 +230,7 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "`why` reports that a reader was suspended because its user's allowance is used up, and the time used"
+        "the command `why` reports a reader suspended because its user's delay allowance is used up, and the time"
     )
     func theWhyCommandReportsThatAReadersDelayAllowanceIsUsedUp() throws {
         let stage = try Self.stage(allowing: .milliseconds(300))

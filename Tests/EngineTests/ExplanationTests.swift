@@ -69,7 +69,9 @@ import func TestSupport.eventually
         #expect(stage.engine.snapshot(of: nil) == CoordinationSnapshot())
     }
 
-    @Test("the report of an access to two items shows both items, and a reason names the item in conflict")
+    @Test(
+        "the report of an access to two items shows both, and the reason for its wait names the item in conflict"
+    )
     func theReportOfAnAccessToTwoItemsShowsBothItems() throws {
         let stage = try EngineHarness()
         let mover = StandInClaimant("mover", 31, purpose: "1")
@@ -153,7 +155,9 @@ import func TestSupport.eventually
         for claim in [waits, nested, other, outer] { stage.engine.end(claim) }
     }
 
-    @Test("the reason names the package, or the directory above or below, in which two claims conflict")
+    @Test(
+        "the reason for a wait names the package, or the directory above or below, in which two claims conflict"
+    )
     func theReasonForAWaitNamesThePackageOrDirectoryInWhichClaimsConflict() throws {
         let stage = try EngineHarness()
         stage.engine.place(ItemID(50), DirectoryInfo(in: nil))

@@ -65,7 +65,7 @@ import func TestSupport.eventually
     }
 
     @Test("the names of suspended and refused claims are read for the log outside the engine's lock")
-    func namesOfRefusedClaimsAreReadForTheLogOutsideTheEnginesLock() throws {
+    func programNamesOfRefusedClaimsAreReadForTheLogOutsideTheEnginesLock() throws {
         var bounds = Bounds()
         (bounds.hold, bounds.wait) = (.milliseconds(20), .milliseconds(50))
         let stage = try EngineHarness(bounds)

@@ -42,7 +42,9 @@ import func TestSupport.eventually
         stage.engine.remove(presenter)
     }
 
-    @Test("presenters that are removed together consent, get no more messages and release their items")
+    @Test(
+        "presenters that are removed together consent to the access, get no more messages and release their items"
+    )
     func presentersThatAreRemovedTogetherConsentToTheAccessOfTheirQuestion() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}

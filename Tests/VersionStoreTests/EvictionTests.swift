@@ -361,7 +361,8 @@ struct QuotaChargeTests {
     }
 
     @Test(
-        "a user that is not the owner has half of the store's room, and evicts only versions of one document")
+        "a user other than the owner has half of the store's room, and evicts versions of the same document only"
+    )
     func aUserThatIsNotTheOwnerHasHalfOfTheStoresRoom() throws {
         let store = try small.open(8)
         let others = try (0..<2).map { try small.keep($0, as: "other", in: store) }

@@ -54,8 +54,9 @@ struct LimitTests {
 
     private func ids(_ store: VersionStore) throws -> [VersionID] { try store.list(under: []).map(\.id) }
 
-    @Test("at the limit, as many of the owner's oldest versions are evicted as needed, and logged")
-    func atTheLimitTheOldestVersionsAreEvicted() throws {
+    @Test(
+        "at the store's size limit, as many of the owner's oldest versions are evicted as needed, and logged")
+    func atTheStoresSizeLimitTheOldestVersionsAreEvicted() throws {
         let store = try store(Self.limits(blocks: 5))
         let kept = try (0..<5).map { try keep($0, in: store) }
         #expect(sandbox.log == [])
@@ -121,7 +122,7 @@ struct LimitTests {
         #expect(try ids(store) == others + [newest])
     }
 
-    @Test("the number of a document's versions is limited; versions in conflict stay longest")
+    @Test("the number of versions of one document is limited; versions in conflict stay longest")
     func eachDocumentsVersionsAreLimited() throws {
         let store = try store(Self.limits(versions: 3))
         let conflict = try keep(0, .presenter, in: store)

@@ -43,7 +43,7 @@ struct RightsTests {
     }
 
     @Test(
-        "one matching group in an access list is enough to read; without one, the rights of others do not apply"
+        "one matching group in an access list is enough to read a version; the rights of others do not apply"
     )
     func oneMatchingGroupInAnAccessListIsEnoughToReadAVersion() {
         let list = list([

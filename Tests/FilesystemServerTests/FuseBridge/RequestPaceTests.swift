@@ -20,8 +20,8 @@ struct RequestPaceTests {
         #expect(told(Array(repeating: 100_000, count: 20)) == [8, 16])
     }
 
-    @Test("A late request restarts the count of quick requests")
-    func aLateRequestRestartsTheCountOfQuickRequests() {
+    @Test("A request that arrives late restarts a thread's count of quick requests")
+    func aRequestThatArrivesLateRestartsTheCountOfQuickRequests() {
         let row: [UInt64] = Array(repeating: 30_000, count: 7) + [100_001]
         #expect(told(row + row + row) == [])
         #expect(told(row + Array(repeating: 30_000, count: 8)) == [16])

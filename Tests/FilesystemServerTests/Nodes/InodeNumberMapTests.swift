@@ -17,7 +17,7 @@ struct InodeNumberMapTests {
     }
 
     @Test(
-        "Numbers of files on 30 other devices contain the inode number, are unique, and are below 2⁵³")
+        "Inode numbers of files on 30 other devices contain the file's own number, are unique, and below 2⁵³")
     func inodeNumbersOfFilesOn30OtherDevicesContainTheFilesOwnNumber() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         var seen: Set<UInt64> = []
@@ -31,7 +31,7 @@ struct InodeNumberMapTests {
         #expect(seen.count == 90)
     }
 
-    @Test("Numbers of files on 100 other devices, and large inode numbers, are unique and below 2⁵³")
+    @Test("Inode numbers of files on 100 other devices, and large inode numbers, are unique and below 2⁵³")
     func inodeNumbersOfFilesOnManyDevicesAreUniqueAndBelow2To53() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         var seen: Set<UInt64> = []
@@ -45,7 +45,7 @@ struct InodeNumberMapTests {
         #expect(seen.count == 400)
     }
 
-    @Test("A file has the same inode number after the table forgot the file, and in the next daemon")
+    @Test("A file has the same inode number after the daemon forgot the file, and in the next daemon")
     func aFilesInodeNumberIsTheSameInTheNextDaemon() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         let first = (1...100).map { numbers.number(ofInode: 1 << 60 | $0, on: 0x20) }

@@ -39,7 +39,7 @@ struct ExpectedRetriesTests {
     }
 
     @Test("An open that the kernel must send again is expected until it arrives or is given up")
-    func aRepeatedOpenIsExpectedUntilItArrivesOrIsGivenUp() {
+    func anOpenThatTheKernelSendsAgainIsExpectedUntilItArrivesOrIsGivenUp() {
         let (open, late) = (Open(1, of: document, by: 100), Open(2, of: document, by: 101))
         expectedRetries.addWaiting(open)
         expectedRetries.expect(open)
@@ -57,7 +57,7 @@ struct ExpectedRetriesTests {
     @Test(
         "When a thread's first open ends, the kernel is still expected to send the thread's second open again"
     )
-    func aThreadsSecondOpenIsStillExpectedAgainAfterItsFirstOpenHasEnded() {
+    func theRepetitionOfAThreadsSecondOpenIsStillExpectedAfterItsFirstOpenEnds() {
         let (former, latter) = (Open(1, of: document, by: 100), Open(2, of: document, by: 100))
         expectedRetries.addWaiting(former)
         expectedRetries.addWaiting(latter)

@@ -145,7 +145,7 @@ struct RetryTableTests {
     }
 
     @Test(
-        "After a GETATTR that was answered too early, the look-up is the repeated request, and no GETATTR waits"
+        "After a GETATTR that was answered too early, the look-up is the repeated one, and no further GETATTR waits"
     )
     func theLookupAfterAGetattrAnsweredTooEarlyIsTheRepeatedRequest() {
         let serial = beginRetry(isUnlinked: true)
