@@ -36,7 +36,7 @@ extension WaitForGraph {
     /// Whether any claim was made to answer a question.
     var hasAnswering: Bool { !answering.isEmpty }
 
-    /// The waiting claims that were made within a claim.
+    /// The waiting claims that a program made while its own claim `outer` was held.
     func nested(in outer: ClaimID) -> [ClaimID] { nested[outer] ?? [] }
 
     /// The claims within which waiting claims were made, in the order of their numbers.

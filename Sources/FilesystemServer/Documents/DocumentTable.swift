@@ -33,7 +33,8 @@ package final class DocumentTable: Sendable {
 
     /// Whether no document is tracked. Requests check this before they use the table, because this check takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
-    /// Whether no document is waiting for a file with its name.
+    /// True if each tracked document has a file. A document has no file while its name is missing; it then waits for a new file
+    /// with this name.
     var awaitsNothing: Bool { awaitedCount.load(ordering: .relaxed) == 0 }
 
     /// Tracks a document for one more finder: a presenter or client that has found the document. Each finder calls

@@ -8,8 +8,9 @@ import Synchronization
 /// The nodes that the kernel knows. They are found by node number or by the file below.
 ///
 /// The table consists of shards, and a node is in the shard of its number. Invariants of each shard:
-/// - I1. The node of file f is `nodes[strays[f]]` if f is in `strays`. Otherwise it has the number that is computed from f
-///   (``NodeIDEncoding``), unless this number belongs to another file or is in `retired`. A file has at most one node of these.
+/// - I1. A file has at most one node. If file f is in `strays`, its node is `nodes[strays[f]]`. Otherwise the node has the
+///   number that is computed from f (``NodeIDEncoding``). No node has this number for f if the number belongs to another file
+///   or is in `retired`.
 /// - I2. `lookups > 0`: a node is removed together with its last look-up.
 /// - I3. No two nodes are the same item.
 ///

@@ -370,8 +370,8 @@ extension QuotaLedger {
         }
     }
 
-    /// Returns the versions with a known age that were not needed since `moment`: no program's step has destroyed the contents
-    /// that they hold.
+    /// Returns the versions with a known age that were not needed since `moment`. A version is needed when a program destroys,
+    /// in the document, the contents that the version also holds.
     func all(before moment: Int64, excluding isExcluded: Choice) -> [VersionID] {
         versions.filter { $1.isDated && $1.since < moment && !isExcluded($0) }.keys.sorted()
     }
