@@ -14,8 +14,8 @@ import Synchronization
 /// - I2. `lookups > 0`: a node is removed together with its last look-up.
 /// - I3. No two nodes are the same item.
 ///
-/// **Lock rule.** The mutex of a shard covers its dictionaries; no system call is made under it. The caller releases the lock
-/// first, and then a removed node.
+/// **Lock rule.** The mutex of a shard covers its dictionaries; no system call is made under it. The caller unlocks the mutex
+/// before it drops its last reference to a removed node, because that may close a descriptor.
 final class NodeTable: Sendable {
     private struct Entry {
         let node: Node
