@@ -53,8 +53,7 @@ package struct SimulationRun: Sendable {
     private let injectFault: FaultInjection?
     private var makers: [ClaimID: Party] = [:]
     private var checkers: [any Checker] = [
-        GrantChecker(), WaitChecker(), QueueChecker(), ContentionChecker(), DeadlockChecker(),
-        NameViewChecker(),
+        GrantChecker(), WaitChecker(), QueueChecker(), DeadlockChecker(), NameViewChecker(),
     ]
 
     package init(bounds: Bounds, isVerbose: Bool = false, injectFault: FaultInjection? = nil) {

@@ -28,11 +28,6 @@ extension WorldModel {
         return found
     }
 
-    /// Whether an item is a directory that is not in a package and is no package itself.
-    func isPlain(_ item: ItemID) -> Bool {
-        directories[item] != nil && outermostPackage(item, Place()) == nil
-    }
-
     func isPackage(_ item: ItemID) -> Bool { directories[item]?.isPackage ?? false }
 
     /// Returns the outermost package at or above an item; nil if there is none.

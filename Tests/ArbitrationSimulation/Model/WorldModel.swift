@@ -45,9 +45,6 @@ struct WorldModel {
         var number: Int
         /// Whether the presented name was deleted, and no item has got this name since then.
         var isGone = false
-        /// The number of forfeits since the last answer or report of progress.
-        var forfeits = 0
-        var hasEverForfeited = false
         var party: Party { presenter.party }
 
         func implements(_ notice: PresenterNotice) -> Bool {
@@ -124,7 +121,6 @@ extension WorldModel {
             presenterModels[id] = nil
             for question in questions.values where question.presenter == id { close(question.id) }
         case .answered(let id, let presenter, _):
-            presenterModels[presenter]?.forfeits = 0
             if questions[id]?.presenter == presenter { close(id) }
         case .progressed(let id): progress(id)
         case .hurried(let id, let span): hurry(id, to: span)
@@ -308,8 +304,6 @@ extension WorldModel {
             askers[question.id] = asker(of: question)
         case .forfeit(let question, _):
             close(question.id)
-            presenterModels[question.presenter]?.forfeits += 1
-            presenterModels[question.presenter]?.hasEverForfeited = true
         case .wake(let moment): wakes.ask(for: moment)
         // P1: the arbiter chooses the claim's presenters a second time. Questions from the first choice no longer count as
         // caused by this claim.

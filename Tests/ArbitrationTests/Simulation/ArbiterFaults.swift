@@ -68,14 +68,6 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
         ArbiterFault("a claim that has waited is never granted", "QueueChecker", "waits for nobody") {
             if case .grant(_, let grant) = $0, grant.basis == .waited { [] } else { [$0] }
         },
-        ArbiterFault(
-            "no claim is suspended at the end of hold", "ContentionChecker", "keeps others out for longer"
-        ) {
-            if case .suspend(_, .holdExpired) = $0 { [] } else { [$0] }
-        },
-        ArbiterFault("each claim is identified twice", "ContentionChecker", "is asked about twice") {
-            if case .identify = $0 { [$0, $0] } else { [$0] }
-        },
         ArbiterFault("a deadlock is reported in reverse order", "DeadlockChecker", "does not wait for") {
             effect in
             guard case .deadlock(let told) = effect else { return [effect] }
