@@ -59,14 +59,10 @@ final class CoordinatedFilesystem: Filesystem {
         context = try MountContext(
             of: root, engine: engine, connection: connection, configuration: configuration, at: mount,
             store: store, agreement: agreement)
-        let fileHandles = FileHandleResolver(below: root)
-        let budget = DescriptorBudget(limit: descriptorLimit, handles: fileHandles)
-        let watcher =
-            configuration.isInPlace
-            ? nil : SourceWatcher(of: root, hasHandles: fileHandles != nil, log: { engine.log($0) })
-        rightsWatcher = Self.needsRightsWatcher(configuration, fileHandles) ? RightsWatcher(of: root) : nil
-        tree = try FileTree(of: root, context, budget: budget, observer: watcher)
-        sourceWatch = SourceWatch(watcher, engine)
+        let access = SourceAccess(of: root, configuration, engine, descriptorLimit: descriptorLimit)
+        rightsWatcher = access.rightsWatcher
+        tree = try FileTree(of: root, context, budget: access.budget, observer: access.watcher)
+        sourceWatch = SourceWatch(access.watcher, engine)
         preserver = ContentPreserver(context)
         saves = SaveTracker(knowing: context.processes.programs)
         data = DataPlane(context, tree, sourceWatch)
@@ -121,15 +117,7 @@ final class CoordinatedFilesystem: Filesystem {
         extendedAttributes = ExtendedAttributes(
             context, tree, sourceWatch, data, events, coordinator, attributeChanges)
         readWrite = ReadWrite(context, tree, data, preserver, closePreserver, saveLifecycle)
-        connect(budget)
-    }
-
-    /// Returns whether the mount needs a ``RightsWatcher``: only an in-place mount with `allow_other` does, because
-    /// several users have access there.
-    private static func needsRightsWatcher(
-        _ configuration: MountConfiguration, _ fileHandles: FileHandleResolver?
-    ) -> Bool {
-        configuration.isInPlace && configuration.allowOther && fileHandles != nil
+        connect(access.budget)
     }
 
     /// Gives the lower services closures that call higher services.
@@ -274,5 +262,27 @@ final class CoordinatedFilesystem: Filesystem {
     }
     func seek(_ id: NodeID, handle: HandleID, offset: Int64, whence: Int32, reply: consuming Reply) {
         readWrite.seek(id, handle: handle, offset: offset, whence: whence, reply: reply)
+    }
+}
+
+/// The objects by which the daemon reaches the files of the source and notices their changes. They are made once for a mount.
+private struct SourceAccess {
+    let budget: DescriptorBudget
+    /// Nil for an in-place mount, which covers its source.
+    let watcher: SourceWatcher?
+    /// Nil unless several users have access, as in an in-place mount with `allow_other`.
+    let rightsWatcher: RightsWatcher?
+
+    init(
+        of root: borrowing OwnedDescriptor, _ configuration: MountConfiguration, _ engine: Engine,
+        descriptorLimit: Int
+    ) {
+        let handles = FileHandleResolver(below: root)
+        let isShared = configuration.isInPlace && configuration.allowOther && handles != nil
+        budget = DescriptorBudget(limit: descriptorLimit, handles: handles)
+        watcher =
+            configuration.isInPlace
+            ? nil : SourceWatcher(of: root, hasHandles: handles != nil, log: { engine.log($0) })
+        rightsWatcher = isShared ? RightsWatcher(of: root) : nil
     }
 }
