@@ -3,7 +3,7 @@ package import Coordination
 import LinuxSystem
 import TOMLKit
 
-/// The rules about programs that a configuration file contains.
+/// The rules about programs and paths that a configuration file contains.
 package struct RuleFile: Sendable {
     /// The most bytes that a configuration file may have.
     package static let longest = 256 << 10
@@ -15,8 +15,19 @@ package struct RuleFile: Sendable {
 
     /// The rules of the file. If several rules fit the name of a program, the first of them applies.
     package let programs: [ProgramRule]
+    /// The rules for files with certain paths. If several rules for a setting fit a file, the last of them applies.
+    package let paths: [PathRule]
 
-    package init(parsing bytes: [UInt8]) throws(RuleProblem) {
+    /// Parses the contents of a file.
+    ///
+    /// - Parameters:
+    ///   - bytes: The contents.
+    ///   - scope: The kind of the file, which decides what the file may contain.
+    ///   - path: The path of the file, which the rules name as their origin.
+    /// - Throws: The first fault of the file.
+    package init(
+        parsing bytes: [UInt8], as scope: RuleScope = .everywhere, from path: String = ""
+    ) throws(RuleProblem) {
         let text = try Self.text(of: bytes)
         let root: TOMLTable
         do {
@@ -27,7 +38,12 @@ package struct RuleFile: Sendable {
             throw RuleProblem("this is not TOML: \(error)")
         }
         let reader = RuleReader(lines: SourceLines(text))
-        try reader.checkKeys(of: root, at: [], known: ["programs"])
+        try reader.checkKeys(
+            of: root, at: [], known: scope == .everywhere ? ["programs", "paths"] : ["paths"])
+        let paths = try root["paths"].map { (value) throws(RuleProblem) in
+            try PathRuleReader(lines: reader.lines, scope: scope, file: path).rules(in: value)
+        }
+        self.paths = paths ?? []
         guard let programs = root["programs"] else {
             self.programs = []
             return

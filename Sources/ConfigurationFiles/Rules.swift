@@ -2,13 +2,14 @@
 package import Coordination
 import LinuxSystem
 
-/// The rules about programs. They come from three sources: Truce itself, the administrator's file, and the file of the user
+/// The rules about programs and paths. They come from three sources: Truce itself, the administrator's file, and the file of the user
 /// that mounts.
 package struct Rules: Sendable {
     /// One source of rules: its rules, or the reason why its file could not be used.
     package struct Source: Sendable {
         package let path: String
         package var programs: [ProgramRule] = []
+        package var paths: [PathRule] = []
         package var problem: RuleProblem?
 
         /// The fault of the file as a sentence for users; nil if the file has no fault.
@@ -29,8 +30,8 @@ package struct Rules: Sendable {
 
     private static let shippedSource: Source = {
         do throws(RuleProblem) {
-            let file = try RuleFile(parsing: PackageResources.truce_toml)
-            return Source(path: shippedName, programs: file.programs)
+            let file = try RuleFile(parsing: PackageResources.truce_toml, from: shippedName)
+            return Source(path: shippedName, programs: file.programs, paths: file.paths)
         } catch {
             // This cannot happen: a test checks that the rules that are part of Truce can be parsed.
             preconditionFailure(error.text(in: "truce.toml"))
@@ -54,7 +55,7 @@ package struct Rules: Sendable {
     private static func read(_ path: String, ownedBy owners: Set<UInt32>) -> Source? {
         do throws(RuleProblem) {
             guard let file = try RuleFile(at: path, ownedBy: owners) else { return nil }
-            return Source(path: path, programs: file.programs)
+            return Source(path: path, programs: file.programs, paths: file.paths)
         } catch {
             return Source(path: path, problem: error)
         }
@@ -75,6 +76,9 @@ package struct Rules: Sendable {
     /// The rules of all sources. If several rules fit the name of a program, the first of them applies.
     package var programs: [ProgramRule] { sources.reversed().flatMap(\.programs) }
 
+    /// The rules for paths of all sources. If several rules for a setting fit a file, the last of them applies.
+    package var paths: [PathRule] { sources.flatMap(\.paths) }
+
     /// One sentence for each file that could not be used.
     package var problems: [String] { sources.compactMap(\.problemText) }
 }
@@ -89,6 +93,6 @@ extension RuleFile {
             throw RuleProblem(error, limit: Self.longest)
         }
         guard let bytes else { return nil }
-        try self.init(parsing: bytes)
+        try self.init(parsing: bytes, from: path)
     }
 }

@@ -26,6 +26,8 @@ package struct MountConfiguration: Sendable {
     package var ownerSocketPath: String?
     /// The rules that give programs a class by their names. The first rule that fits a name decides.
     package var programs: [ProgramRule] = []
+    /// The rules for files with certain paths. The last rule that fits decides.
+    package var paths: [PathRule] = []
     /// The rules about programs in the form for the status report, each with the file that it comes from.
     package var rules = RulesReport()
     package init() {}

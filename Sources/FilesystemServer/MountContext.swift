@@ -14,6 +14,8 @@ final class MountContext: Sendable {
     /// The features that the kernel agreed to when the connection opened.
     let agreement: @Sendable () -> ConnectionFeatures
     let processes: ProcessResolver
+    /// The rules for paths of the configuration files, which ``policy(of:forFileAt:usedBy:)`` looks up.
+    let policies: PathPolicies
     let store: VersionStore?
     let submounts: Submounts
     let threads: WorkerPools
@@ -43,6 +45,7 @@ final class MountContext: Sendable {
         processes = ProcessResolver(
             using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle,
             knowing: ProgramClasses(configuration.programs))
+        policies = PathPolicies(configuration.paths)
         submounts = Submounts(
             source: try root.status(), at: Array(configuration.sourceName.utf8), in: try MountTable.current(),
             forbidden: configuration.forbidden)

@@ -29,6 +29,19 @@ package struct ProgramClasses: Sendable {
         return watchers.holds(comm) ? .watcher : .ordinary
     }
 
+    /// Returns whether a program is in a table.
+    package func holds(_ comm: [UInt8], in table: ProgramTable) -> Bool {
+        switch table {
+        case .background: background.holds(comm)
+        case .watcher: watchers.holds(comm)
+        case .savesByUnlink: unlinkers.holds(comm)
+        case .carriers: carriers.holds(comm)
+        case .removers: removers.holds(comm)
+        case .shells: shells.holds(comm)
+        case .adopters: adopters.holds(comm)
+        }
+    }
+
     /// Returns whether a program replaces a file by unlinking it and creating it again.
     package func unlinksToCreate(_ comm: [UInt8]) -> Bool { unlinkers.holds(comm) }
 

@@ -25,6 +25,7 @@ extension MountPlan.Target {
         configuration.socketPath = socket.sharedPath ?? socket.path
         configuration.ownerSocketPath = socket.path
         configuration.programs = rules.programs
+        configuration.paths = rules.paths
         configuration.rules = report(of: rules)
         return configuration
     }

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import TOMLKit
+
+/// The kind of a configuration file, which decides what the file may contain.
+package enum RuleScope: Hashable, Sendable {
+    /// The file of the administrator or of the user that mounts: it may contain everything.
+    case everywhere
+    /// A file in the source. It may contain only entries for paths, with settings that let no contents be lost.
+    case source
+}
+
+/// Reads the entries `[[paths]]` of a configuration file.
+struct PathRuleReader {
+    /// The most rules for paths in a file. An entry makes a rule for each of its patterns and settings.
+    static let mostRules = 500
+
+    private static let list = "paths"
+    private static let example = "[[paths]] with pattern = \"*.json\" and unseen = \"fail\""
+    private static let settings = ["unseen"]
+    /// Settings that have no effect yet, so a file with one of them is refused.
+    private static let settingsOfLaterReleases = ["keep", "keep-for", "keep-count", "log"]
+    /// Values of `unseen` that have no effect yet.
+    private static let unseenOfLaterReleases = ["merge"]
+
+    let lines: SourceLines
+    let scope: RuleScope
+    /// The path of the file.
+    let file: String
+
+    func rules(in value: any TOMLValueConvertible) throws(RuleProblem) -> [PathRule] {
+        guard let entries = value.array else { throw isNoList }
+        var rules: [PathRule] = []
+        for (number, entry) in entries.enumerated() {
+            guard let table = entry.table else { throw isNoList }
+            rules += try self.rules(of: table, PathEntry(number: number, lines: lines))
+        }
+        guard rules.count <= Self.mostRules else {
+            throw RuleProblem(
+                line: lines.line(of: [Self.list]),
+                "'paths' has \(rules.count) rules, one for each pattern and setting; a file may have \(Self.mostRules)"
+            )
+        }
+        return rules
+    }
+
+    private var isNoList: RuleProblem {
+        RuleProblem(
+            line: lines.line(of: [Self.list]), "'paths' must be a list of tables, for example \(Self.example)"
+        )
+    }
+
+    private func rules(of table: TOMLTable, _ entry: PathEntry) throws(RuleProblem) -> [PathRule] {
+        let known = ["pattern", "programs"] + Self.settings
+        if let key = table.keys.first(where: { !known.contains($0) }) {
+            if Self.settingsOfLaterReleases.contains(key) {
+                throw entry.problem(at: key, "'\(key)' is not in this release; take it out")
+            }
+            let list = known.map { "'\($0)'" }.joined(separator: ", ")
+            throw entry.problem(at: key, "unknown key '\(key)'; known in [[paths]] is \(list)")
+        }
+        let patterns = try patterns(in: table["pattern"], entry)
+        let programs = try table["programs"].map { (value) throws(RuleProblem) in
+            try self.programs(in: value, entry)
+        }
+        var rules: [PathRule] = []
+        for key in Self.settings {
+            guard let value = table[key] else { continue }
+            let setting = try setting(key, value, entry)
+            let line = entry.line(of: key)
+            rules += patterns.map { PathRule($0, programs: programs, setting, file: file, line: line) }
+        }
+        guard !rules.isEmpty else {
+            let list = Self.settings.map { "'\($0)'" }.joined(separator: ", ")
+            throw entry.problem(
+                at: nil, "this entry has no setting; add one of \(list), or take the entry out")
+        }
+        return rules
+    }
+
+    private func patterns(
+        in value: (any TOMLValueConvertible)?, _ entry: PathEntry
+    ) throws(RuleProblem) -> [PathGlob] {
+        guard let value else {
+            throw entry.problem(
+                at: nil, "this entry has no 'pattern'; add one, for example pattern = \"*.json\"")
+        }
+        let texts = try entry.texts(
+            in: value, of: "pattern",
+            like: "'pattern' must be a pattern or a list of patterns, for example \"*.json\"")
+        guard !texts.isEmpty else {
+            throw entry.problem(
+                at: "pattern", "'pattern' is an empty list; add a pattern, or take the entry out")
+        }
+        var patterns: [PathGlob] = []
+        for text in texts {
+            do throws(PathGlob.Fault) {
+                patterns.append(try PathGlob(text))
+            } catch {
+                throw entry.problem(at: "pattern", value: text, "'\(text)' is no pattern: \(error)")
+            }
+        }
+        return patterns
+    }
+
+    private func programs(
+        in value: any TOMLValueConvertible, _ entry: PathEntry
+    ) throws(RuleProblem) -> [ProgramTable] {
+        let known = ProgramTable.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+        let texts = try entry.texts(
+            in: value, of: "programs", like: "'programs' must be a list of program tables: \(known)")
+        var tables: [ProgramTable] = []
+        for text in texts {
+            guard let table = ProgramTable(rawValue: text) else {
+                throw entry.problem(
+                    at: "programs", value: text, "'\(text)' is no table of programs; known is \(known)")
+            }
+            tables.append(table)
+        }
+        guard !tables.isEmpty else {
+            throw entry.problem(
+                at: "programs",
+                "'programs' is an empty list; take it out, so that the entry is for all programs")
+        }
+        return tables
+    }
+
+    private func setting(
+        _ key: String, _ value: any TOMLValueConvertible, _ entry: PathEntry
+    ) throws(RuleProblem) -> PathSetting {
+        let values = UnseenPolicy.allCases.filter { scope == .everywhere || $0 != .off }.map(\.rawValue)
+        let known = values.map { "\"\($0)\"" }.joined(separator: ", ")
+        guard let text = value.string else {
+            throw entry.problem(at: key, "'\(key)' must be one of \(known)")
+        }
+        if Self.unseenOfLaterReleases.contains(text) {
+            throw entry.problem(at: key, "\(key) = \"\(text)\" is not in this release; write one of \(known)")
+        }
+        guard let policy = UnseenPolicy(rawValue: text), values.contains(text) else {
+            let place = scope == .source ? " in a file in the source" : ""
+            throw entry.problem(at: key, "'\(text)' is no value of '\(key)'\(place); known is \(known)")
+        }
+        return .unseen(policy)
+    }
+}
+
+/// One entry `[[paths]]`, with the lines of its keys.
+private struct PathEntry {
+    /// The number of the entry in the file, from 0.
+    let number: Int
+    let lines: SourceLines
+
+    func line(of key: String?, value: String? = nil) -> Int {
+        lines.line(ofEntry: number, in: "paths", key: key, value: value)
+    }
+
+    func problem(at key: String?, value: String? = nil, _ message: String) -> RuleProblem {
+        RuleProblem(line: line(of: key, value: value), message)
+    }
+
+    /// Returns the texts of a list of texts, or one text that is not in a list.
+    func texts(
+        in value: any TOMLValueConvertible, of key: String, like message: String
+    ) throws(RuleProblem) -> [String] {
+        if let text = value.string { return [text] }
+        guard let array = value.array else { throw problem(at: key, message) }
+        var texts: [String] = []
+        for element in array {
+            guard let text = element.string else { throw problem(at: key, message) }
+            texts.append(text)
+        }
+        return texts
+    }
+}

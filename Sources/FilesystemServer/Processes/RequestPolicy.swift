@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+import Synchronization
+
+/// A setting that an entry `[[paths]]` of a configuration file can give to files and programs.
+package struct PolicySetting<Value: Sendable>: Sendable {
+    /// The value for a file that no entry fits.
+    package let standard: Value
+    fileprivate let value: @Sendable (PathSetting) -> Value?
+    /// The place of the setting's rules in a ``PolicyTable``.
+    fileprivate let place: Int
+}
+
+extension PolicySetting<UnseenPolicy> {
+    package static let unseen = PolicySetting(standard: .keep, value: { $0.unseen }, place: 0)
+}
+
+extension PathSetting {
+    fileprivate var unseen: UnseenPolicy? {
+        if case .unseen(let policy) = self { policy } else { nil }
+    }
+
+    fileprivate var place: Int {
+        switch self {
+        case .unseen: 0
+        }
+    }
+
+    fileprivate static let places = 1
+}
+
+/// The rules of all entries `[[paths]]` in force, in the order in which they decide.
+package struct PolicyTable: Sendable {
+    /// For each setting its rules; the first rule that fits decides.
+    private let rules: [[PathRule]]
+
+    /// `rules` are in the order of the configuration files: the last rule that fits decides.
+    package init(_ rules: [PathRule] = []) {
+        var sorted = [[PathRule]](repeating: [], count: PathSetting.places)
+        for rule in rules.reversed() { sorted[rule.setting.place].append(rule) }
+        self.rules = sorted
+    }
+
+    package var isEmpty: Bool { rules.allSatisfy(\.isEmpty) }
+
+    /// Returns the value of a setting for a file and a program.
+    ///
+    /// `isIn` returns whether the program is in a table. It is called only if an entry for certain programs fits the file.
+    package func value<Value>(
+        of setting: PolicySetting<Value>, forFileAt path: [UInt8],
+        usedByProgramIn isIn: (ProgramTable) -> Bool
+    ) -> Value {
+        let rule = rules[setting.place].first { rule in
+            rule.pattern.matches(path) && (rule.programs?.contains(where: isIn) ?? true)
+        }
+        return rule.flatMap { setting.value($0.setting) } ?? setting.standard
+    }
+
+    /// Returns the rules of all settings that decide about a file for some program, in the order in which they decide.
+    package func rules(forFileAt path: [UInt8]) -> [PathRule] {
+        rules.flatMap { rules in
+            let fitting = rules.filter { $0.pattern.matches(path) }
+            // A rule for all programs overrides the rules after it.
+            let last = fitting.firstIndex { $0.programs == nil } ?? fitting.endIndex - 1
+            return fitting.prefix(last + 1)
+        }
+    }
+}
+
+/// The rules for paths of one mount, which can be replaced while the mount is in use.
+final class PathPolicies: Sendable {
+    private let table: Mutex<PolicyTable>
+    /// Whether there are rules. Without rules, a look-up costs only this flag.
+    private let hasRules: Atomic<Bool>
+
+    init(_ rules: [PathRule]) {
+        let table = PolicyTable(rules)
+        hasRules = Atomic(!table.isEmpty)
+        self.table = Mutex(table)
+    }
+
+    /// The rules; nil if there are none.
+    var present: PolicyTable? {
+        hasRules.load(ordering: .acquiring) ? table.withLock { $0 } : nil
+    }
+
+    func replace(by rules: [PathRule]) {
+        let next = PolicyTable(rules)
+        table.withLock { $0 = next }
+        hasRules.store(!next.isEmpty, ordering: .releasing)
+    }
+}
+
+extension MountContext {
+    /// Looks up the value of a setting for a file and the program that uses it.
+    ///
+    /// This is the only look-up of settings for paths. If no configuration file has an entry `[[paths]]`, `path` is not
+    /// computed. The program is looked up only if an entry for certain programs fits the file.
+    ///
+    /// - Parameters:
+    ///   - setting: The setting.
+    ///   - path: The path of the file, from the source's root.
+    ///   - thread: The thread that uses the file; 0 if it is not known, so that only entries for all programs apply.
+    /// - Returns: The value of the last entry that fits the file and the program.
+    func policy<Value>(
+        of setting: PolicySetting<Value>, forFileAt path: @autoclosure () -> [UInt8], usedBy thread: Int32
+    ) -> Value {
+        guard let table = policies.present else { return setting.standard }
+        var known: Party?
+        return table.value(of: setting, forFileAt: path()) { programs in
+            let party = known ?? (thread > 0 ? processes.currentParty(ofThread: thread) : .nobody)
+            known = party
+            return processes.isIn(programs, party)
+        }
+    }
+}
+
+extension ProcessResolver {
+    /// Returns whether a program is in a table of programs. A program of the lowest priority may count as a background program.
+    func isIn(_ table: ProgramTable, _ party: Party) -> Bool {
+        table == .background
+            ? party.programClass == .background : programs.holds(party.program, in: table)
+    }
+}

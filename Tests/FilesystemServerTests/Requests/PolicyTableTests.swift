@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import FilesystemServer
+import Testing
+
+@Suite struct PolicyTableTests {
+    private func rule(
+        _ pattern: String, _ policy: UnseenPolicy, for programs: [ProgramTable]? = nil, line: Int = 1
+    ) throws -> PathRule {
+        PathRule(try PathGlob(pattern), programs: programs, .unseen(policy), file: "f", line: line)
+    }
+
+    private func value(
+        _ table: PolicyTable, _ path: String, programsOf tables: Set<ProgramTable> = []
+    ) -> UnseenPolicy {
+        table.value(of: .unseen, forFileAt: Array(path.utf8)) { tables.contains($0) }
+    }
+
+    @Test("Of several rules that fit a file, the last decides; without one, the standard value holds")
+    func theLastRuleThatFitsDecides() throws {
+        let table = PolicyTable([try rule("*", .fail), try rule("*.md", .off), try rule("a/", .fail)])
+        #expect(value(table, "x") == .fail)
+        #expect(value(table, "x.md") == .off)
+        #expect(value(table, "a/x.md") == .fail)
+        #expect(value(PolicyTable([try rule("a", .off)]), "b") == .keep)
+        #expect(PolicyTable().isEmpty && !table.isEmpty)
+    }
+
+    @Test(
+        "A rule for certain programs decides only for these programs, which are looked up only for such a rule"
+    )
+    func aRuleForCertainProgramsDecidesOnlyForThem() throws {
+        let table = PolicyTable([
+            try rule("*.md", .fail), try rule("a/", .off, for: [.watcher, .background]),
+        ])
+        #expect(value(table, "a/x.md") == .fail)
+        #expect(value(table, "a/x.md", programsOf: [.background]) == .off)
+        #expect(value(table, "a/x.md", programsOf: [.shells]) == .fail)
+        var lookups = 0
+        let policy = table.value(of: .unseen, forFileAt: Array("x.md".utf8)) { _ in
+            lookups += 1
+            return true
+        }
+        #expect(policy == .fail && lookups == 0)
+    }
+
+    @Test("The rules that decide about a file end with the last rule for all programs")
+    func theRulesThatDecideEndWithTheLastRuleForAllPrograms() throws {
+        let table = PolicyTable([
+            try rule("*", .keep, line: 1), try rule("*", .fail, line: 2),
+            try rule("b", .off, for: [.watcher], line: 3), try rule("a", .off, for: [.watcher], line: 4),
+        ])
+        let lines = { (path: String) in table.rules(forFileAt: Array(path.utf8)).map(\.line) }
+        #expect(lines("a") == [4, 2])
+        #expect(lines("b") == [3, 2])
+        #expect(lines("c") == [2])
+        #expect(PolicyTable().rules(forFileAt: Array("a".utf8)).isEmpty)
+    }
+}
