@@ -56,6 +56,7 @@ let package = Package(
         // The pure middle: no I/O, no clock, no thread, no Foundation.
         pureRoom("Coordination"),
         pureRoom("Arbitration", imports: ["Coordination"]),
+        pureRoom("TextMerge"),
 
         // The closed set of messages.
         room("ControlProtocol", imports: ["Coordination"]),
@@ -80,7 +81,10 @@ let package = Package(
         room("VersionStore", imports: ["Coordination", "LinuxSystem"]),
         room(
             "FilesystemServer",
-            imports: ["CoordinationEngine", "Coordination", "FuseBridge", "LinuxSystem", "VersionStore"]),
+            imports: [
+                "CoordinationEngine", "Coordination", "FuseBridge", "LinuxSystem", "TextMerge",
+                "VersionStore",
+            ]),
         room(
             "ControlServer",
             imports: [
@@ -144,6 +148,7 @@ let package = Package(
         tests(
             "ConfigurationFileTests",
             of: ["ConfigurationFiles", "Coordination", "LinuxSystem"]),
+        tests("TextMergeTests", of: ["TestSupport", "TextMerge"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
         .executableTarget(
             name: "ArbitrationBenchmark",

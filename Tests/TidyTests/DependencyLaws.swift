@@ -7,7 +7,7 @@
 /// clock, no thread, no Foundation. Other rooms import Foundation for JSON and dates, or FoundationEssentials where that is
 /// enough.
 enum DependencyLaws {
-    static let pureRooms: Set = ["Arbitration", "Coordination"]
+    static let pureRooms: Set = ["Arbitration", "Coordination", "TextMerge"]
 
     private static let importers: [Substring: Set<String>] = [
         "Dispatch": [],
