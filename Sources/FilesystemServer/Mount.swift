@@ -108,6 +108,7 @@ package final class Mount: StatusSource {
             try JoinableThread { [filesystem] in rights.run(filesystem.outOfBand) }.detach()
         }
         pruneLater()
+        synchronizeVersionsWhenDeferred()
         if let watching = SourceWatchThread(filesystem.outOfBand) {
             try JoinableThread { watching.run() }.detach()
         }
@@ -126,6 +127,16 @@ package final class Mount: StatusSource {
         engine.workers.run { [filesystem] in filesystem.preserver.settle() }
         if !engine.workers.finish(until: end.nanoseconds) || !areAll {
             engine.log("ended with work undone after \(Self.longestShutdown)")
+        }
+    }
+
+    /// Brings versions to the disk soon after they were preserved with a deferred durability.
+    private func synchronizeVersionsWhenDeferred() {
+        filesystem.context.store?.whenDeferred { [weak self] in
+            guard let self else { return }
+            engine.timers.schedule(at: (Engine.now + Self.deferralPause).nanoseconds) { [weak self] in
+                self?.engine.workers.run { [weak self] in self?.filesystem.preserver.synchronizeDeferred() }
+            }
         }
     }
 
@@ -197,6 +208,8 @@ extension Mount {
     private static let workerThreads = 4
 
     private static let prunePause = TimeSpan.seconds(600)
+    /// Deferred versions are on the disk within 500 ms. The rest of the time is for the worker.
+    private static let deferralPause = TimeSpan.milliseconds(300)
 
     /// How long preserving and other work may go on after the mount has ended. The time is enough to copy the largest
     /// file that is preserved.

@@ -19,7 +19,6 @@ final class VersionFiles: Sendable {
         var lines = 0
         /// The number of lines in the log when the log was last rewritten.
         var linesCompacted = 0
-        var lastID: VersionID?
         /// Log lines that could not be written yet, for example on a full disk. The files of these versions exist.
         var pendingLines: [LogLine] = []
         var grown = GrownFiles()
@@ -29,6 +28,7 @@ final class VersionFiles: Sendable {
         /// The size of the log in bytes when the log was last rewritten.
         var bytesCompacted = 0
         var logName = LogName.onDisk
+        var deferred = DeferredWork()
     }
 
     /// Whether the directory entry of the log is on the disk.
@@ -65,6 +65,9 @@ final class VersionFiles: Sendable {
     /// The number of lines from which the log is rewritten. A shorter log is rewritten only if it has `leastCompactedBytes`.
     let leastCompactedLines: Int
     let leastCompactedBytes: Int
+    /// The index has a lock of its own, which is never held during I/O. So a request thread can look at the index.
+    private let index = Mutex(VersionIndex())
+    let deferral = Deferral()
 
     init(
         _ layout: consuming StoreLayout, _ settings: StoreSettings, writers: LinkWriters
@@ -95,6 +98,13 @@ final class VersionFiles: Sendable {
         try state.withLock { (state) throws(Failure) in try body(&state) }
     }
 
+    /// Runs a closure that reads or changes the index. The lock of the index is held during the call, so the closure does no I/O.
+    func withIndex<Result, Failure: Error>(
+        _ body: (inout VersionIndex) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        try index.withLock { (index) throws(Failure) in try body(&index) }
+    }
+
     /// Preserves a file by giving it a second name in the store.
     ///
     /// If there is no room for the version, the second name is removed and an error is thrown. Failures after that are only
@@ -118,12 +128,13 @@ final class VersionFiles: Sendable {
         }
         defer { release(reservation) }
         do throws(Errno) {
-            try directory.synchronize(by: synchronize)
+            if request.durability == .immediate { try directory.synchronize(by: synchronize) }
         } catch {
             report("kept/\(id) may not outlive a power cut (\(error))")
         }
         let entry = VersionRecord(id, contents, request, method: .link, at: time)
-        appendOrQueue(LogLine(entry), owner: writer(entry.rights, entry.user))
+        appendOrQueue(
+            LogLine(entry), owner: writer(entry.rights, entry.user), request.durability)
         enter(entry, as: contents.status)
         return id
     }
@@ -134,8 +145,8 @@ final class VersionFiles: Sendable {
         if let id = recentVersion(file, request) { return id }
         let entry = try copied(file, request, limit: limit)
         // Copies of files that programs only append to are not remembered here, because such a copy is dropped soon: a later
-        // copy begins with its bytes.
-        state.withLock { $0.recent.insert(entry) }
+        // copy begins with its bytes. A suspected version is possibly dropped soon too.
+        if entry.standing != .suspected { state.withLock { $0.recent.insert(entry) } }
         return entry.id
     }
 
@@ -183,7 +194,7 @@ final class VersionFiles: Sendable {
         defer { release(copy.reservation) }
         let status: FileStatus
         do throws(Errno) {
-            try synchronize(copy.file)
+            if request.durability == .immediate || copy.method == .copy { try synchronize(copy.file) }
             status = try copy.file.status()
             try directory.rename(incomplete, to: copy.id.description)
         } catch {
@@ -191,7 +202,7 @@ final class VersionFiles: Sendable {
             throw StoreError(error)
         }
         let entry = VersionRecord(copy.id, copy.contents, request, method: copy.method, at: copy.time)
-        try record(entry)
+        try record(entry, request.durability)
         enter(entry, as: status)
         return entry
     }
@@ -232,7 +243,7 @@ final class VersionFiles: Sendable {
             copy.id, copy.contents, request.by(user), method: copy.method, at: copy.time)
         if !appendOrQueue(LogLine(entry), owner: writer(entry.rights, user)) { reliance = .none }
         enter(entry, as: lookAt(copy.file) ?? copy.contents.status, for: reliance)
-        if reliance != .none { state.withLock { $0.recent.insert(entry) } }
+        if reliance != .none, entry.standing != .suspected { state.withLock { $0.recent.insert(entry) } }
         release(copy.reservation)
         return copy.id
     }
@@ -288,14 +299,14 @@ final class VersionFiles: Sendable {
         try drop(id, LogLine(dropping: id, reason: reason, at: clock()))
     }
 
-    func drop(_ id: VersionID, _ line: LogLine) throws(StoreError) {
+    func drop(_ id: VersionID, _ line: LogLine, _ durability: Durability = .immediate) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
         // The log never contained the line of this version, because the line is pending. So no `dropped` line is needed, and
         // the disk has no room for it.
-        let isOwed = state.withLock { state in state.pendingLines.contains { $0.id == id.description } }
-        if !isOwed { try append(line) }
-        try remove(id.description)
-        state.withLock { $0.ledger.remove(id) }
+        let isOwed = isPending(id)
+        if !isOwed { try append(line, durability) }
+        try remove(id.description, durability)
+        forget([id])
         // If the pending line was written during the removal, the log has a line without a file. The next opening of the store
         // reports this.
         if isOwed { forgetPendingLine(id) }
@@ -314,11 +325,7 @@ extension VersionFiles {
 
     private func nextID() -> (VersionID, time: Int64) {
         let time = clock()
-        return state.withLock { state in
-            let id = VersionID.next(after: state.lastID, at: time)
-            state.lastID = id
-            return (id, time)
-        }
+        return (withIndex { $0.nextID(at: time) }, time)
     }
 
     /// The method and the reserved room of a copy that is not finished.
@@ -399,41 +406,54 @@ extension VersionFiles {
     }
 
     /// Brings the name of a complete copy to the disk, and then appends its log line.
-    private func record(_ entry: VersionRecord) throws(StoreError) {
+    private func record(_ entry: VersionRecord, _ durability: Durability) throws(StoreError) {
         do throws(StoreError) {
-            try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
-            try append(LogLine(entry), owner: writer(entry.rights, entry.user))
+            if durability == .immediate {
+                try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
+            }
+            try append(LogLine(entry), owner: writer(entry.rights, entry.user), durability)
+            if durability == .deferred, entry.method == .reflink {
+                state.withLock { $0.deferred.copies.append(entry.id) }
+            }
         } catch {
             undo(entry.id.description)
             throw error
         }
     }
 
-    func append(_ line: LogLine, owner: QuotaOwner = .root) throws(StoreError) {
-        try append([line], owner: owner)
+    func append(
+        _ line: LogLine, owner: QuotaOwner = .root, _ durability: Durability = .immediate
+    ) throws(StoreError) {
+        try append([line], owner: owner, durability)
     }
 
-    func append(_ lines: [LogLine], owner: QuotaOwner = .root) throws(StoreError) {
+    func append(
+        _ lines: [LogLine], owner: QuotaOwner = .root, _ durability: Durability = .immediate
+    ) throws(StoreError) {
         guard !lines.isEmpty else { return }
         let bytes = lines.flatMap { $0.bytes() }
         try state.withLock { state throws(StoreError) in
             do throws(Errno) {
-                state.nameLog(in: home, by: synchronize)
-                try state.log.append(bytes, owner: owner)
+                if durability == .immediate { state.nameLog(in: home, by: synchronize) }
+                try state.log.append(bytes, owner: owner, durability)
                 state.lines += lines.count
+                if durability == .deferred { state.deferred.hasLines = true }
                 state.writePendingLines()
             } catch {
                 throw StoreError(error)
             }
         }
+        if durability == .deferred { deferral.begin() }
     }
 
     /// Appends the log line of a file that exists and stays. If this fails, the line becomes pending. Returns whether the line
     /// is written.
     @discardableResult
-    func appendOrQueue(_ line: LogLine, owner: QuotaOwner = .root) -> Bool {
+    func appendOrQueue(
+        _ line: LogLine, owner: QuotaOwner = .root, _ durability: Durability = .immediate
+    ) -> Bool {
         do throws(StoreError) {
-            try append(line, owner: owner)
+            try append(line, owner: owner, durability)
             return true
         } catch {
             let isOwed: Bool = state.withLock { state in
@@ -452,10 +472,10 @@ extension VersionFiles {
         state.withLock { state in state.pendingLines.removeAll { $0.id == id.description } }
     }
 
-    func remove(_ name: String) throws(StoreError) {
+    func remove(_ name: String, _ durability: Durability = .immediate) throws(StoreError) {
         try withStoreErrors { () throws(Errno) in
             try directory.remove(name)
-            try directory.synchronize(by: synchronize)
+            if durability == .immediate { try directory.synchronize(by: synchronize) }
         }
     }
 
@@ -503,7 +523,8 @@ extension VersionRecord {
         self.init(
             id: id, path: request.path, cause: request.cause, time: time, rights: contents.rights,
             method: method, device: contents.status.device, inode: contents.status.inode,
-            size: Int(clamping: contents.status.size), closed: request.closed, user: request.user)
+            size: Int(clamping: contents.status.size), closed: request.closed, user: request.user,
+            standing: request.standing, provenance: request.provenance)
     }
 }
 

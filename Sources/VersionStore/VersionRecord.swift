@@ -27,10 +27,18 @@ package struct PreservationCause: RawRepresentable, Hashable, Sendable {
     package static let restoring = PreservationCause(rawValue: "restoring")
     /// Two programs have changed the same contents. No code of this release uses this cause.
     package static let conflict = PreservationCause(rawValue: "conflict")
+    /// A program saved over contents that it had not read, although it had read earlier contents (an unseen overwrite).
+    package static let unseen = PreservationCause(rawValue: "unseen")
+    /// A program wrote a document whose history is kept: by the setting `keep=writes`, or because the program is part of a run.
+    package static let write = PreservationCause(rawValue: "write")
+    /// A tool that synchronises files left a conflict copy of the document.
+    package static let sync = PreservationCause(rawValue: "sync")
 
-    /// Whether two programs disagreed about the contents. One program then possibly never saw the contents of the other.
-    /// Versions with such a cause are evicted last.
-    var isConflict: Bool { [.orphan, .presenter, .forfeit, .refusal, .conflict].contains(self) }
+    /// The standing of a version with this cause, if nothing else is said. Two programs disagreed about the contents if the
+    /// standing is a conflict. One program then possibly never saw the contents of the other.
+    var standing: Standing {
+        [.orphan, .presenter, .forfeit, .refusal, .conflict, .sync].contains(self) ? .conflict : .plain
+    }
 }
 
 /// The path of a document that is to be preserved, the reason, and the user that causes the preservation.
@@ -41,18 +49,41 @@ package struct PreservationRequest: Sendable {
     package let closed: [FileRights]
     /// The user that causes the preservation; nil if the daemon itself causes it.
     package let user: UInt32?
+    package let standing: Standing
+    package let provenance: Provenance?
+    package let durability: Durability
 
-    package init(path: [UInt8], cause: PreservationCause, closed: [FileRights] = [], user: UInt32? = nil) {
+    /// Makes a request.
+    ///
+    /// - Parameters:
+    ///   - path: the path of the document, from the root of the source.
+    ///   - cause: why the contents are preserved.
+    ///   - closed: the rights of the directories above the document that some users may not enter.
+    ///   - user: the user that causes the preservation; nil if the daemon itself causes it.
+    ///   - standing: the first standing of the version; nil for the standing that follows from the cause.
+    ///   - provenance: the programs that have part in the version, as far as they are known.
+    ///   - durability: when the version is on the disk.
+    package init(
+        path: [UInt8], cause: PreservationCause, closed: [FileRights] = [], user: UInt32? = nil,
+        standing: Standing? = nil, provenance: Provenance? = nil, durability: Durability = .immediate
+    ) {
         (self.path, self.cause, self.closed, self.user) = (path, cause, closed, user)
+        (self.standing, self.provenance, self.durability) = (
+            standing ?? cause.standing, provenance, durability
+        )
     }
 
     /// Returns the same request, but caused by the user `user`.
     func by(_ user: UInt32?) -> PreservationRequest {
-        PreservationRequest(path: path, cause: cause, closed: closed, user: user)
+        PreservationRequest(
+            path: path, cause: cause, closed: closed, user: user, standing: standing, provenance: provenance,
+            durability: durability)
     }
 
     init(_ entry: VersionRecord) {
-        self.init(path: entry.path, cause: entry.cause, closed: entry.closed, user: entry.user)
+        self.init(
+            path: entry.path, cause: entry.cause, closed: entry.closed, user: entry.user,
+            standing: entry.standing, provenance: entry.provenance)
     }
 }
 
@@ -72,8 +103,9 @@ package enum PreservationMethod: String, Hashable, Sendable {
 /// The description of one version, as it is in the log.
 package struct VersionRecord: Hashable, Sendable {
     package let id: VersionID
-    /// The path of the document, from the root of the source; empty if the path was lost.
-    package let path: [UInt8]
+    /// The path of the document, from the root of the source; empty if the path was lost. It changes if the document is moved
+    /// through the mount (D219).
+    package internal(set) var path: [UInt8]
     package let cause: PreservationCause
     /// The time at which the contents were preserved, in nanoseconds since 1970.
     package let time: Int64
@@ -86,11 +118,15 @@ package struct VersionRecord: Hashable, Sendable {
     package let closed: [FileRights]
     /// The user that caused the version; nil if the daemon itself caused it, or if the user is not known.
     package let user: UInt32?
+    package internal(set) var standing: Standing
+    /// The programs that have part in the version; nil if they are not known.
+    package let provenance: Provenance?
 
     package init(
         id: VersionID, path: [UInt8], cause: PreservationCause, time: Int64, rights: FileRights,
         method: PreservationMethod,
-        device: UInt64, inode: UInt64, size: Int, closed: [FileRights] = [], user: UInt32? = nil
+        device: UInt64, inode: UInt64, size: Int, closed: [FileRights] = [], user: UInt32? = nil,
+        standing: Standing? = nil, provenance: Provenance? = nil
     ) {
         self.id = id
         self.path = path
@@ -103,6 +139,8 @@ package struct VersionRecord: Hashable, Sendable {
         self.size = size
         self.closed = closed
         self.user = user
+        self.standing = standing ?? cause.standing
+        self.provenance = provenance
     }
 }
 

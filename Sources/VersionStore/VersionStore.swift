@@ -90,6 +90,22 @@ package final class VersionStore: Sendable {
             file, PreservationRequest(path: path, cause: cause, closed: closed, user: user))
     }
 
+    /// Preserves a file by a second name, as ``preserveByLinking(_:path:cause:closed:by:)`` does. The request says which standing,
+    /// provenance and durability the version has.
+    package func preserveByLinking(
+        _ file: borrowing OwnedDescriptor, for request: PreservationRequest
+    ) throws(StoreError) -> VersionID {
+        try requireFiles().link(file, request)
+    }
+
+    /// Preserves the contents of a file, as ``preserveByCopying(_:path:cause:closed:by:)`` does. The request says which standing,
+    /// provenance and durability the version has. A suspected version always is a version of its own.
+    package func preserveByCopying(
+        _ file: borrowing OwnedDescriptor, for request: PreservationRequest
+    ) throws(StoreError) -> VersionID {
+        try requireFiles().copy(file, request, limit: largestCopy)
+    }
+
     /// Preserves the contents of a file that is about to be overwritten. If the file system can share blocks, the copy shares
     /// those of the file. If the store has an equal version of the same path from the last minute, no copy is made.
     package func preserveByCopying(
@@ -197,17 +213,56 @@ package final class VersionStore: Sendable {
     /// the store finds the contents of these versions, but not their paths.
     package func writePendingLines() { files?.writePendingLines() }
 
-    /// Lists the versions of a path and of all paths below it, oldest first. An empty path lists all versions. `alias` returns
-    /// whether another path belongs to the same document.
-    package func list(
-        under path: [UInt8], orCalled alias: ([UInt8]) -> Bool = { _ in false }
-    ) throws(StoreError) -> [VersionRecord] {
-        guard let files else { return [] }
-        let folder = path + [UInt8(ascii: "/")]
-        return try files.entries {
-            path.isEmpty || $0.path == path || $0.path.starts(with: folder) || alias($0.path)
-        }
+    /// Lists the versions of a path and of all paths below it, oldest first. An empty path lists all versions. `isAlias` returns
+    /// whether another path in the same directory belongs to the same document, such as the path of its backup.
+    ///
+    /// This reads neither the log nor the disk (D220). `isAlias` is called under the lock of the index.
+    package func list(under path: [UInt8], orBeside isAlias: ([UInt8]) -> Bool = { _ in false })
+        -> [VersionRecord]
+    {
+        files?.withIndex { $0.versions(under: path, orBeside: isAlias) } ?? []
     }
+
+    /// Lists the versions that were made of a file with this device and inode number, oldest first. The caller checks that the
+    /// file is older than a version, because the number of a removed file is used again for another file.
+    package func list(ofDevice device: UInt64, inode: UInt64) -> [VersionRecord] {
+        files?.withIndex { $0.versions(ofDevice: device, inode: inode) } ?? []
+    }
+
+    /// Whether the store has any version.
+    package var hasVersions: Bool { files.map { $0.withIndex { !$0.isEmpty } } ?? false }
+
+    /// The description of a version; nil if the store does not have the version any more.
+    package func record(of id: VersionID) -> VersionRecord? { files?.withIndex { $0[id] } }
+
+    /// Settles a version whose standing is `suspected`, after the comparison of the contents. Returns false if the version is
+    /// gone or is not suspected any more.
+    @discardableResult
+    package func settle(_ id: VersionID, as verdict: Verdict) throws(StoreError) -> Bool {
+        try requireFiles().settle(id, as: verdict)
+    }
+
+    /// Marks a conflict as resolved. The version then ages like other versions. Returns false if the version is no conflict.
+    @discardableResult
+    package func resolve(_ id: VersionID) throws(StoreError) -> Bool { try requireFiles().resolve(id) }
+
+    /// Notes that a document or directory has got another path, so that its versions follow it (D219). Both paths lead from the
+    /// root of the source. This does not wait for the disk, so any thread may call it.
+    package func noteMoved(from former: [UInt8], to path: [UInt8], isDirectory: Bool) {
+        files?.noteMoved(from: former, to: path, isDirectory ? .folder : .file)
+    }
+
+    /// Notes that two documents or directories have exchanged their paths. See ``noteMoved(from:to:isDirectory:)``.
+    package func noteExchanged(_ path: [UInt8], _ other: [UInt8]) {
+        files?.noteMoved(from: path, to: other, .exchange)
+    }
+
+    /// Sets what the store calls when something is deferred. The call must lead to ``synchronizeDeferred()`` within 500 ms. It
+    /// comes from any thread, and must not wait.
+    package func whenDeferred(_ call: @escaping @Sendable () -> Void) { files?.deferral.set(call) }
+
+    /// Brings all deferred versions to the disk, and writes the log lines of moves. Waits for the disk.
+    package func synchronizeDeferred() { files?.synchronizeDeferred() }
 
     /// Whether a file with this status is a file of the store that holds a version.
     package func holds(_ status: FileStatus) throws(StoreError) -> Bool {

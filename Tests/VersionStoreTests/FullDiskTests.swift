@@ -123,7 +123,7 @@ private struct SizeLimitedProcess {
     func keepWithoutRoom() throws {
         let store = try store()
         let id = try keep("a", in: store)
-        try check(try store.list(under: bytes("a")).map(\.id) == [id])
+        try check(store.list(under: bytes("a")).map(\.id) == [id])
         try check(try contents(store, id) == "old")
         var log = stat()
         try check(stat("\(path)/.truce/store/kept.log", &log) == 0 && log.st_size == 0)
@@ -141,7 +141,7 @@ private struct SizeLimitedProcess {
     func dropWithoutRoom() throws {
         let store = try store()
         try store.drop(try keep("a", in: store), reason: "unchanged")
-        try check(try store.list(under: []).isEmpty)
+        try check(store.list(under: []).isEmpty)
         try setRoom(.max)
         store.writePendingLines()
     }
@@ -176,6 +176,6 @@ private struct SizeLimitedProcess {
 
     func openWithoutRoom() throws {
         let store = try store()
-        try check(try store.list(under: []).map(\.cause) == [.recovered])
+        try check(store.list(under: []).map(\.cause) == [.recovered])
     }
 }

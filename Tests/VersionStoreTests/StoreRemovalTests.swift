@@ -33,7 +33,7 @@ struct StoreRemovalTests {
         let id = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         store.discardIfNew(in: try sandbox.root())
         #expect(try contents(store, id) == "old")
-        #expect(try store.list(under: []).map(\.id) == [id])
+        #expect(store.list(under: []).map(\.id) == [id])
         #expect(sandbox.log.count == 1)
     }
 
@@ -48,7 +48,7 @@ struct StoreRemovalTests {
         let handle = try #require(FileHandle(forWritingAtPath: "\(sandbox.path)/a"))
         #expect(try openForWriting(below: sandbox.path).count == 1)
         try handle.close()
-        #expect(try store.list(under: []).count == 1)
+        #expect(store.list(under: []).count == 1)
     }
 
     /// Returns the files below the directory that this process has open for writing.

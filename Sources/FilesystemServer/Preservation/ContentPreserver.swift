@@ -357,7 +357,13 @@ final class ContentPreserver: Sendable {
     }
 
     /// Writes the lines of the store's log that are still missing. Call this after the last version was preserved.
-    func settle() { store?.writePendingLines() }
+    func settle() {
+        store?.writePendingLines()
+        store?.synchronizeDeferred()
+    }
+
+    /// Brings deferred versions to the disk.
+    func synchronizeDeferred() { store?.synchronizeDeferred() }
 
     func prune() { store?.prune() }
 

@@ -10,6 +10,10 @@ extension VersionFiles {
         var kept: Set<VersionID> = []
         /// The dropped versions, each with the later version that holds its contents, or nil.
         var drops: [VersionID: VersionID?] = [:]
+        /// The versions with `kept` lines, also the dropped ones, with their present paths.
+        var index = VersionIndex()
+        /// The paths in the `kept` lines.
+        var paths: [VersionID: [UInt8]] = [:]
 
         /// Whether the contents of a version can still be read, from its own file or from the file of a later version.
         func isReadable(_ id: VersionID) -> Bool {
@@ -51,14 +55,21 @@ extension VersionFiles {
         _ = try VersionLog.forEach(in: old, upTo: size) { line in
             guard let id = VersionID(line.id) else { return }
             if line.event == .kept { survey.kept.insert(id) }
-            if line.isDrop { survey.drops[id] = .some(line.holder) }
+            if line.isDrop { survey.drops[id] = .some(line.holder) } else { survey.index.replay(line) }
+            if let entry = line.entry { survey.paths[id] = entry.path }
         }
         var (text, lines): ([UInt8], Int) = ([], 0)
         try VersionLog.forEachText(in: old, upTo: size) { bytes in
-            guard let line = LogLine.read(bytes), let id = VersionID(line.id), survey.isReadable(id) else {
-                return
-            }
+            guard let line = LogLine.read(bytes), let id = VersionID(line.id), line.event != .moved,
+                survey.isReadable(id)
+            else { return }
             text += bytes + [UInt8(ascii: "\n")]
+            lines += 1
+        }
+        // In the new log, each version has at most one line of a move, with its present path.
+        for id in survey.paths.keys.sorted() where survey.isReadable(id) {
+            guard let path = survey.index[id]?.path, path != survey.paths[id] else { continue }
+            text += LogLine(moving: id, to: path, at: clock()).bytes()
             lines += 1
         }
         state.log = try replaceLog(by: text)

@@ -3,9 +3,18 @@ import FoundationEssentials
 
 /// One line of `kept.log`, in JSON, so that people and scripts can read it.
 struct LogLine: Codable, Sendable {
-    enum Event: String, Codable, Sendable {
-        case kept
-        case dropped
+    /// What the line says. This is not an enum, because a later release can write further events. A rewritten log keeps their
+    /// lines as long as the log has the version that they name.
+    struct Event: RawRepresentable, Codable, Hashable, Sendable {
+        let rawValue: String
+
+        static let kept = Event(rawValue: "kept")
+        static let dropped = Event(rawValue: "dropped")
+        /// The standing of the version changed.
+        static let settled = Event(rawValue: "settled")
+        /// A document was moved. The line with `formerPathBytes` applies to each version of the former path, up to the version
+        /// `id`. The line without it applies to the version `id` only.
+        static let moved = Event(rawValue: "moved")
     }
 
     var event: Event
@@ -34,6 +43,31 @@ struct LogLine: Codable, Sendable {
     var size: Int?
     /// The ID of a later version that begins with all contents of the dropped version; nil if there is no such version.
     var heldBy: String?
+    /// The standing of the version; nil for the standing that follows from the cause.
+    var standing: String?
+    var author: Actor?
+    var saver: Actor?
+    /// The generation that the saver had read, and the time at which that generation was written.
+    var read: String?
+    var readNanoseconds: Int64?
+    var generation: String?
+    var formerPath: String?
+    var formerPathBytes: Data?
+    /// How a move concerns the paths below its two paths, and the second path.
+    var move: String?
+
+    struct Actor: Codable, Sendable {
+        var program: String
+        var pid: Int32?
+        var user: UInt32?
+        var run: String?
+
+        init(_ actor: VersionActor) {
+            (program, pid, user, run) = (actor.program, actor.process, actor.user, actor.run)
+        }
+
+        var actor: VersionActor { VersionActor(program: program, process: pid, user: user, run: run) }
+    }
 
     struct Directory: Codable, Sendable {
         var user: UInt32
@@ -66,6 +100,40 @@ struct LogLine: Codable, Sendable {
         self.size = size
     }
 
+    init(settling id: VersionID, as standing: Standing, at time: Int64) {
+        event = .settled
+        self.id = id.description
+        self.time = Self.readable(time)
+        nanoseconds = time
+        cause = standing.rawValue
+        self.standing = standing.rawValue
+    }
+
+    /// Makes the line of a move. `time` is the present time.
+    init(_ move: DocumentMove, at time: Int64) {
+        event = .moved
+        id = move.last.description
+        self.time = Self.readable(time)
+        nanoseconds = time
+        cause = "moved"
+        path = String(validating: move.to, as: UTF8.self)
+        pathBytes = Data(move.to)
+        formerPath = String(validating: move.from, as: UTF8.self)
+        formerPathBytes = Data(move.from)
+        self.move = move.kind.rawValue
+    }
+
+    /// Makes the line that gives one version another path.
+    init(moving id: VersionID, to path: [UInt8], at time: Int64) {
+        event = .moved
+        self.id = id.description
+        self.time = Self.readable(time)
+        nanoseconds = time
+        cause = "moved"
+        self.path = String(validating: path, as: UTF8.self)
+        pathBytes = Data(path)
+    }
+
     init(_ entry: VersionRecord) {
         event = .kept
         id = entry.id.description
@@ -84,6 +152,12 @@ struct LogLine: Codable, Sendable {
         device = entry.device
         inode = entry.inode
         size = entry.size
+        standing = entry.standing == entry.cause.standing ? nil : entry.standing.rawValue
+        guard let provenance = entry.provenance else { return }
+        author = provenance.author.map(Actor.init)
+        saver = provenance.saver.map(Actor.init)
+        (read, readNanoseconds) = (provenance.readGeneration, provenance.readTime)
+        generation = provenance.generation
     }
 
     /// Whether the line says that its version was dropped.
@@ -106,7 +180,28 @@ struct LogLine: Codable, Sendable {
                 accessControlList: accessControlList.map { Array($0) }),
             method: method.flatMap(PreservationMethod.init) ?? .unknown, device: device ?? 0,
             inode: inode ?? 0,
-            size: size ?? 0, closed: (closed ?? []).map(\.rights), user: by)
+            size: size ?? 0, closed: (closed ?? []).map(\.rights), user: by, standing: newStanding,
+            provenance: provenance)
+    }
+
+    /// The standing that the line gives its version; nil if the line says nothing of it. A standing of a later release counts as
+    /// a conflict, so that the version stays.
+    var newStanding: Standing? { standing.map { Standing(rawValue: $0) ?? .conflict } }
+
+    private var provenance: Provenance? {
+        let provenance = Provenance(
+            author: author?.actor, saver: saver?.actor, readGeneration: read, readTime: readNanoseconds,
+            generation: generation)
+        return provenance == Provenance() ? nil : provenance
+    }
+
+    /// The move that a `moved` line of a document describes; nil for other lines.
+    var documentMove: DocumentMove? {
+        guard event == .moved, let last = VersionID(id), let former = formerPathBytes, let pathBytes
+        else { return nil }
+        return DocumentMove(
+            from: Array(former), to: Array(pathBytes),
+            kind: move.flatMap(DocumentMove.Kind.init) ?? .file, last: last)
     }
 
     /// The line as it is written to the log, with a newline at the end.

@@ -8,17 +8,14 @@ import Synchronization
 extension VersionFiles {
     private struct LogScan {
         var live: [VersionID: ListedVersion] = [:]
+        var index = VersionIndex()
         var dropped: Set<VersionID> = []
-        var last: VersionID?
         var unreadable = 0
         var lines = 0
         var elapsed: ElapsedTime
-
-        mutating func count(_ id: VersionID) { last = max(last ?? id, id) }
     }
 
     private struct ListedVersion {
-        let entry: VersionRecord?
         /// The sum of the times between the lines of the log, from the first line to the line of this version, in nanoseconds.
         let moment: Int64
     }
@@ -56,14 +53,14 @@ extension VersionFiles {
     }
 
     func recover() throws(StoreError) {
-        guard !isReadOnly else { return }
         var scan = try scanLog()
         let names = try withStoreErrors { () throws(Errno) in try directory.names() }
         let files = Set(names.compactMap(VersionID.init))
-        for id in files { scan.count(id) }
-        withState { [last = scan.last, lines = scan.lines] state in
-            (state.lastID, state.lines) = (last, lines)
-        }
+        for id in Set(scan.index.ids).subtracting(files) { scan.index.remove(id) }
+        for id in files { scan.index.noteID(id) }
+        withIndex { [index = scan.index] in $0 = index }
+        guard !isReadOnly else { return }
+        withState { [lines = scan.lines] state in state.lines = lines }
         let ages = ages(by: scan.elapsed)
         if scan.unreadable > 0 { report("kept.log: \(scan.unreadable) torn or unknown lines skipped") }
         try sweep(names)
@@ -71,13 +68,30 @@ extension VersionFiles {
             if scan.dropped.contains(id) {
                 try remove(id.description)
             } else if let listed = scan.live[id] {
-                if let entry = listed.entry { enter(entry, bornAt: ages.moment(listed.moment)) }
+                if let entry = scan.index[id] { enter(entry, bornAt: ages.moment(listed.moment)) }
             } else {
                 try adopt(id)
             }
         }
         reportMissing(Set(scan.live.keys).subtracting(files))
+        try settleSuspected(in: scan.index)
         prune()
+    }
+
+    /// Makes each suspected version a conflict. The daemon ended before the contents were compared, so it is not known whether
+    /// something was lost.
+    private func settleSuspected(in scanned: VersionIndex) throws(StoreError) {
+        let suspected = scanned.ids.filter { scanned[$0]?.standing == .suspected }.sorted()
+        guard !suspected.isEmpty else { return }
+        let time = clock()
+        do throws(StoreError) {
+            try append(suspected.map { LogLine(settling: $0, as: .conflict, at: time) })
+        } catch {
+            // The next opening writes the lines.
+            report("\(suspected.count) conflicts have no line in kept.log yet (\(error))")
+        }
+        withIndex { index in for id in suspected { index.settle(id, as: .conflict) } }
+        withState { state in for id in suspected { state.ledger.setConflict(id, to: true) } }
     }
 
     /// Converts times in the log to times on the steady clock. The steady clock measures the age of versions while the store is
@@ -137,11 +151,12 @@ extension VersionFiles {
         var scan = LogScan(elapsed: ElapsedTime(longest: longestStep))
         scan.unreadable = try forEachLine { line in
             guard let id = VersionID(line.id) else { return }
-            scan.count(id)
+            scan.index.noteID(id)
             scan.lines += 1
             scan.elapsed.go(to: line.nanoseconds)
+            scan.index.replay(line)
             if line.event == .kept {
-                scan.live[id] = ListedVersion(entry: line.entry, moment: scan.elapsed.sum)
+                scan.live[id] = ListedVersion(moment: scan.elapsed.sum)
             }
             if line.isDrop {
                 scan.live[id] = nil
@@ -177,6 +192,7 @@ extension VersionFiles {
                 rights: FileRights(ofOwnerAlone: status),
                 method: .unknown, device: status.device, inode: status.inode, size: Int(status.size))
             let version = version(entry, status, bornAt: steadyClock())
+            withIndex { _ = $0.insert(entry) }
             withState { state in state.ledger.insert(id, version) }
             return entry
         }
@@ -186,23 +202,8 @@ extension VersionFiles {
     }
 }
 
-/// Functions that read the list and the contents of versions.
+/// Functions that find and open the contents of versions.
 extension VersionFiles {
-    /// Returns the versions of the log that have a file and that `isWanted` accepts, oldest first.
-    func entries(where isWanted: (VersionRecord) -> Bool) throws(StoreError) -> [VersionRecord] {
-        var entries: [VersionID: VersionRecord] = [:]
-        _ = try forEachLine { line in
-            if let entry = line.entry, isWanted(entry) { entries[entry.id] = entry }
-            if line.isDrop, let id = VersionID(line.id) { entries[id] = nil }
-        }
-        guard !entries.isEmpty else { return [] }
-        // The directory is read after the log. A file exists before its line is written, so each line that was read has its
-        // file in the directory, unless the version was dropped.
-        let names = try withStoreErrors { () throws(Errno) in try directory.names() }
-        let files = Set(names.compactMap(VersionID.init))
-        return entries.values.filter { files.contains($0.id) }.sorted { $0.id < $1.id }
-    }
-
     /// Whether a file with this status is in `kept`. The log cannot answer this, because its inode numbers are those of the
     /// documents, not those of the copies.
     func hold(_ status: FileStatus) throws(StoreError) -> Bool {
@@ -223,13 +224,24 @@ extension VersionFiles {
         }
     }
 
-    /// Finds the file that holds the contents of a version, by the log alone. The file itself can be missing; the caller sees
+    /// Finds the file that holds the contents of a version. The index has every version but those that were dropped because a
+    /// later version begins with their contents; these are found by the log. The file itself can be missing; the caller sees
     /// this when it opens the file.
     func find(_ id: VersionID) throws(StoreError) -> VersionLocation? {
+        if let entry = withIndex({ $0[id] }) { return VersionLocation(entry: entry, holder: id, end: nil) }
         var entry: VersionRecord?
         var drops: [VersionID: (holder: VersionID?, size: Int?)] = [:]
         _ = try forEachLine { line in
             if line.id == id.description, let kept = line.entry { entry = kept }
+            if let move = line.documentMove, move.last >= id, let former = entry?.path,
+                let path = VersionIndex.path(former, after: move)
+            {
+                entry?.path = path
+            } else if line.event == .moved, line.id == id.description, line.formerPathBytes == nil,
+                let path = line.pathBytes
+            {
+                entry?.path = Array(path)
+            }
             if line.isDrop, let id = VersionID(line.id) { drops[id] = (line.holder, line.size) }
         }
         guard let entry else { return nil }

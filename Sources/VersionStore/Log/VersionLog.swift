@@ -35,7 +35,11 @@ struct VersionLog: ~Copyable, Sendable {
     ///
     /// The log is open for writing only during this call. A file that is open for writing would prevent the remount of its file
     /// system as read-only.
-    mutating func append(_ line: [UInt8], owner: QuotaOwner = .root) throws(Errno) {
+    ///
+    /// With `.deferred`, the line is not brought to the disk. It survives a kill of the daemon, but not a power cut.
+    mutating func append(
+        _ line: [UInt8], owner: QuotaOwner = .root, _ durability: Durability = .immediate
+    ) throws(Errno) {
         let file = try file.reopenForAppending()
         let size = try file.status().size
         do throws(Errno) {
@@ -44,7 +48,7 @@ struct VersionLog: ~Copyable, Sendable {
                 try file.writeAll(bytes)
             }
             isTorn = false
-            try synchronize(file)
+            if durability == .immediate { try synchronize(file) }
         } catch {
             isTorn = true
             try file.shorten(to: Int(size))

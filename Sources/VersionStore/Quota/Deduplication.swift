@@ -45,7 +45,11 @@ extension VersionFiles {
     /// Returns the latest version of a document, if it equals the file and is recent. The caller then needs no new version.
     func recentVersion(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) -> VersionID? {
         guard let known = withState({ $0.recent[request.path] }), known.closed == request.closed,
-            known.cause.isConflict || !request.cause.isConflict
+            known.standing.isConflict || !request.standing.isConflict,
+            request.standing != .suspected,
+            request.provenance == nil || request.provenance == known.provenance,
+            let present = withIndex({ $0[known.id] }), present.standing == known.standing,
+            present.path == request.path
         else { return nil }
         do throws(StoreError) {
             guard try examine(file).rights == known.rights, try holds(known.id, file) else { return nil }

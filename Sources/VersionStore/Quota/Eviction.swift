@@ -49,13 +49,14 @@ extension VersionFiles {
     }
 
     /// The bytes by which a version's log line exceeds an ordinary line. The line contains the path twice, and the rights of
-    /// the file and of the directories above it.
+    /// the file and of the directories above it, and the programs that have part in the version.
     static func line(of request: PreservationRequest, _ rights: FileRights) -> Int {
         let path = request.path.reduce(0) { $0 + ($1 < 0x20 ? 6 : $1 == 0x22 || $1 == 0x5C ? 2 : 1) }
         let lists = ([rights] + request.closed).reduce(0) {
             $0 + 96 + ($1.accessControlList?.count ?? 0) / 3 * 4
         }
-        return max(path + request.path.count / 3 * 4 + lists - ordinaryLine, 0)
+        let provenance = request.provenance?.lineRoom ?? 0
+        return max(path + request.path.count / 3 * 4 + lists + provenance - ordinaryLine, 0)
     }
 
     /// The user that versions of a file are charged to: the file's owner if the daemon runs as root, otherwise the daemon's
@@ -207,6 +208,7 @@ extension VersionFiles {
             return EvictedVersions(ids: chosen, conflicts: conflicts, owner: eviction.owner)
         }
         guard let gone else { return false }
+        forget(gone.ids)
         reportAndDrop(of: gone.ids, because: reason, gone.whose)
         return true
     }
@@ -264,6 +266,7 @@ extension VersionFiles {
             for id in old { state.ledger.remove(id) }
             return old
         }
+        forget(old)
         reportAndDrop(of: old, because: "it is older than \(limits.age.milliseconds / 1000) s")
         for path in withState({ $0.ledger.documents(beyond: limits.versions) }) { prune(path) }
         do throws(StoreError) {
@@ -291,6 +294,7 @@ extension VersionFiles {
             for id in gone { state.ledger.remove(id) }
             return gone
         }
+        forget(gone)
         reportAndDrop(of: gone, because: "the document has more than \(limits.versions) versions")
     }
 
@@ -314,6 +318,7 @@ extension VersionFiles {
             for id in known { state.ledger.remove(id) }
             return known
         }
+        forget(known)
         drop(known, because: reason)
     }
 
@@ -361,10 +366,18 @@ extension VersionFiles {
     /// Enters a version into the ledger. If the document then has more versions than the limit allows, removes its oldest
     /// versions.
     func enter(_ entry: VersionRecord, as status: FileStatus, for reliance: QuotaLedger.Reliance = .one) {
+        let entry = withIndex { $0.insert(entry) }
         var version = version(entry, status, bornAt: steadyClock())
         version.reliance = reliance
         withState { $0.ledger.insert(entry.id, version) }
         if withState({ $0.ledger.count(of: entry.path) }) > limits.versions { prune(entry.path) }
+    }
+
+    /// Removes versions from the index and the ledger.
+    func forget(_ ids: [VersionID]) {
+        guard !ids.isEmpty else { return }
+        withIndex { index in for id in ids { index.remove(id) } }
+        withState { state in for id in ids { state.ledger.remove(id) } }
     }
 
     func version(_ entry: VersionRecord, _ status: FileStatus, bornAt moment: Int64)
@@ -373,7 +386,7 @@ extension VersionFiles {
         let owner = owner(of: entry.rights)
         return QuotaLedger.ChargedVersion(
             owner: owner, initiator: initiator(entry.user, owner), path: entry.path,
-            isConflict: entry.cause.isConflict, method: entry.method,
+            isConflict: entry.standing.isConflict, method: entry.method,
             line: Self.line(of: PreservationRequest(entry), entry.rights), born: moment,
             isDated: entry.time >= Self.leastTime, since: moment,
             body: QuotaLedger.StoredFile(device: status.device, inode: status.inode),

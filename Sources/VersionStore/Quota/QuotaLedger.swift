@@ -34,8 +34,8 @@ struct QuotaLedger: Sendable {
         let owner: UInt32
         let initiator: Initiator
         /// The path of the document; empty if the path was lost.
-        let path: [UInt8]
-        let isConflict: Bool
+        var path: [UInt8]
+        var isConflict: Bool
         let method: PreservationMethod
         /// The bytes by which the version's log line exceeds an ordinary line; 0 for an ordinary line.
         let line: Int
@@ -141,6 +141,25 @@ struct QuotaLedger: Sendable {
         let key = CopyKey(owner: version.owner, size: version.size)
         copiesByKey[key]?.remove(sorted: id)
         if copiesByKey[key]?.isEmpty ?? false { copiesByKey[key] = nil }
+    }
+
+    /// Changes whether a version counts as a conflict.
+    mutating func setConflict(_ id: VersionID, to isConflict: Bool) {
+        guard let version = versions[id], version.isConflict != isConflict else { return }
+        owners[version.owner]?.remove(id, version.isConflict)
+        owners[version.owner]?.insert(id, isConflict)
+        documents[version.path]?.remove(id, version.isConflict)
+        documents[version.path]?.insert(id, isConflict)
+        versions[id]?.isConflict = isConflict
+    }
+
+    /// Counts a version for another path, after its document was moved.
+    mutating func rename(_ id: VersionID, to path: [UInt8]) {
+        guard let version = versions[id], version.path != path, !path.isEmpty else { return }
+        documents[version.path]?.remove(id, version.isConflict)
+        if documents[version.path]?.isEmpty ?? false { documents[version.path] = nil }
+        documents[path, default: VersionQueue()].insert(id, version.isConflict)
+        versions[id]?.path = path
     }
 
     /// Changes the entry of a version after its file was replaced or got another size.
@@ -371,18 +390,19 @@ extension QuotaLedger {
     }
 
     /// Returns the versions with a known age that were not needed since `moment`. A version is needed when a program destroys,
-    /// in the document, the contents that the version also holds.
+    /// in the document, the contents that the version also holds. Versions from conflicts are left out.
     func all(before moment: Int64, excluding isExcluded: Choice) -> [VersionID] {
-        versions.filter { $1.isDated && $1.since < moment && !isExcluded($0) }.keys.sorted()
+        versions.filter { $1.isDated && !$1.isConflict && $1.since < moment && !isExcluded($0) }.keys.sorted()
     }
 
-    /// Returns the oldest versions of a document that exceed the number `most`, versions from conflicts last.
+    /// Returns the oldest versions of a document that exceed the number `most`. Versions from conflicts are left out, because
+    /// only the owner's room limits their number (D218).
     func oldest(
         of path: [UInt8], beyond most: Int, before moment: Int64, excluding isExcluded: Choice
     ) -> [VersionID] {
         guard let line = documents[path], line.count > most else { return [] }
-        let candidates = [line.plain, line.conflicts].flatMap { ids in
-            ids.filter { id in versions[id].map { $0.since < moment } ?? false && !isExcluded(id) }
+        let candidates = line.plain.filter { id in
+            versions[id].map { $0.since < moment } ?? false && !isExcluded(id)
         }
         return Array(candidates.prefix(line.count - most))
     }

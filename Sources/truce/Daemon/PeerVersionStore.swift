@@ -18,9 +18,7 @@ final class PeerVersionStore: PreservedVersions {
     }
 
     func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm] {
-        let all = try mappingStoreErrors { () throws(StoreError) in
-            try store.list(under: path) { Self.isBackup($0, of: path) }
-        }
+        let all = store.list(under: path) { Self.isBackup($0, of: path) }
         var forms: [VersionForm] = []
         for entry in all.reversed() where isVisible(of: entry, peer) {
             var form = VersionForm(entry)

@@ -32,7 +32,7 @@ final class VersionStoreAccessTests {
             }
             _ = try store.preserveByCopying(file, path: path, cause: .claim)
         }
-        #expect(try store.list(under: []).count == 2)
+        #expect(store.list(under: []).count == 2)
         let kept = PeerVersionStore(store, in: try OwnedDescriptor.openPath(root.path))
         let peer = Peer(
             PeerCredentials(pid: getpid(), user: geteuid(), group: getegid()), supplementaryGroups: [])

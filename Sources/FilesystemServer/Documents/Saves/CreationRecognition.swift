@@ -72,6 +72,7 @@ extension SaveLifecycle {
         engine.placePresenters(of: node.item)
         events.noteNames(of: node)
         let aside = NameChange(backupName, in: parent, caller: caller)
+        context.noteVersionReturn(from: aside, to: NameChange(name, in: directory, caller: caller))
         let move = Coordination.Move(
             from: places.place(backupName, in: parent), to: places.place(name, in: directory))
         engine.noteMove(of: document, move, by: processes.currentParty(ofThread: caller.thread))

@@ -88,7 +88,20 @@ final class RenameEffects: Sendable {
         cleanWriters.refreshBaselines(of: move.node)
         if let target = move.target { cleanWriters.refreshBaselines(of: target) }
         documents.publish(move, step?.save, under: step?.claim)
+        moveVersions(move, step?.save)
         move.node.renames.end()
+    }
+
+    /// Lets the versions of a document follow the document, if the rename is no step of a save.
+    private func moveVersions(_ move: RenameFacts, _ save: SaveAssessment?) {
+        guard move.target !== move.node, !(save?.keepsName ?? false) else { return }
+        guard move.isExchange else {
+            return context.noteVersionMove(
+                from: move.from, to: move.to, isDirectory: move.status.isDirectory)
+        }
+        // Two files exchange their contents, and each document keeps its name (D20).
+        let areFiles = move.status.isRegularFile && move.targetStatus?.isRegularFile ?? false
+        if !areFiles { context.noteVersionExchange(move.from, move.to) }
     }
 
     /// Answers the request. Then invalidates names in the kernel's cache that are wrong after the rename.
