@@ -182,6 +182,8 @@ let package = Package(
         // Random operations on few names by processes that race, and which errnos they may give; in C, as it is made of
         // system calls, and Scripts/conformance compiles it by itself.
         .executableTarget(name: "NameRace", path: "Tests/Workers/name-race"),
+        // What kills the daemon at one of its system calls; in C, since it traces the daemon.
+        .executableTarget(name: "CallKiller", path: "Tests/CallKiller"),
         // Processes that read and write one file at the same time, and know what each must read.
         .executableTarget(name: "DataWorker", path: "Tests/DataWorker"),
         // The client of the mounted tests that is written in Swift; see the others beside it.

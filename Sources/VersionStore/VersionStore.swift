@@ -57,7 +57,7 @@ package final class VersionStore: Sendable {
                 synchronize: synchronize, leastCompactedLines: leastCompactedLines,
                 leastCompactedBytes: leastCompactedBytes)
             let files = try VersionFiles(layout, settings, writers: writers)
-            try files.recover()
+            try files.recover(copyingAtMost: largestCopy)
             self.files = files
             absence = nil
         } catch {

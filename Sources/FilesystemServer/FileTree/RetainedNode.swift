@@ -12,5 +12,12 @@ final class RetainedNode: Sendable {
         self.nodes = nodes
     }
 
+    /// Retains a node. Returns nil if the kernel has already forgotten the node.
+    init?(_ node: Node, _ nodes: NodeTable) {
+        guard nodes.retain(node) else { return nil }
+        self.node = node
+        self.nodes = nodes
+    }
+
     deinit { nodes.forget(node.id, lookups: 1) }
 }

@@ -351,10 +351,21 @@ extension Handle {
     func add(_ version: LinkedVersion) { state.withLock { $0.preservation.add(version) } }
     func takeLinkedVersions() -> [LinkedVersion] { state.withLock { $0.preservation.takeLinkedVersions() } }
 
-    /// Whether the close of the handle must release a link in the store, or preserve the contents of a file without a name.
-    var hasPreservedFile: Bool {
-        state.withLock { !$0.preservation.linkedVersions.isEmpty || $0.preservation.writesToOrphan }
+    /// Holds the handle's node in the table until ``releaseNode()`` is called, even if the kernel forgets the node.
+    func retainNode(in nodes: NodeTable) {
+        let node = RetainedNode(node, nodes)
+        state.withLock { $0.preservation.retain(node) }
     }
+
+    func releaseNode() {
+        // The table's lock is taken after this handle's lock is free.
+        let node = state.withLock { $0.preservation.takeRetainedNode() }
+        withExtendedLifetime(node) {}
+    }
+
+    /// Whether the close of the handle must release a link in the store or the node, or preserve the contents of a file without
+    /// a name.
+    var hasPreservedFile: Bool { state.withLock { $0.preservation.hasWorkAtClose } }
 
     /// Whether all contents that the program has left in the file were preserved at close(2). Contents that are written later
     /// are another program's.

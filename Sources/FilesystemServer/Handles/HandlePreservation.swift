@@ -12,9 +12,17 @@ struct HandlePreservation {
     /// The versions that are links to the file. Each was made before another program replaced or deleted the file.
     private(set) var linkedVersions: [LinkedVersion] = []
     var closes = ClosePreservation()
+    /// Holds the node of a closed handle until its linked versions are released. A program that opens the file by another name
+    /// in the meantime then finds the node, and waits.
+    private(set) var retainedNode: RetainedNode?
+
+    var hasWorkAtClose: Bool { !linkedVersions.isEmpty || writesToOrphan || retainedNode != nil }
 
     mutating func becomeOrphanWriter() { writesToOrphan = true }
     mutating func add(_ version: LinkedVersion) { linkedVersions.append(version) }
+
+    mutating func retain(_ node: RetainedNode?) { retainedNode = node }
+    mutating func takeRetainedNode() -> RetainedNode? { retainedNode.take() }
 
     mutating func takeLinkedVersions() -> [LinkedVersion] {
         defer { linkedVersions = [] }

@@ -286,7 +286,7 @@ final class ContentPreserver: Sendable {
             switch file.closeWriter(hasWritten: hasWritten ?? file.hasChanged(to: stamp)) {
             case .otherWriters: break
             case .unneeded: drop(file, of: handle)
-            case .unchanging: break
+            case .unchanging: detachFromOtherNames(handle.node)
             }
         }
     }
@@ -345,6 +345,16 @@ final class ContentPreserver: Sendable {
                 node.remove(file)
             }
         }
+    }
+
+    /// Replaces the store's hard links to a file by copies, if programs can still open the file by another name.
+    ///
+    /// The node of this file may be forgotten before a program opens it by that name, and the daemon may end. So the links are
+    /// replaced as soon as their last writer has closed the file.
+    private func detachFromOtherNames(_ node: Node) {
+        guard let status = node.presentStatus, status.linkCount > node.linkedVersions.count else { return }
+        // If an error is not for good, the next open of the file tries again.
+        do throws(StoreError) { try detachLinks(of: node) } catch { return }
     }
 
     private func detach(_ id: VersionID) throws(StoreError) {

@@ -52,7 +52,7 @@ extension VersionFiles {
         }
     }
 
-    func recover() throws(StoreError) {
+    func recover(copyingAtMost largestCopy: Int) throws(StoreError) {
         var scan = try scanLog()
         let names = try withStoreErrors { () throws(Errno) in try directory.names() }
         let files = Set(names.compactMap(VersionID.init))
@@ -64,18 +64,22 @@ extension VersionFiles {
         let ages = ages(by: scan.elapsed)
         if scan.unreadable > 0 { report("kept.log: \(scan.unreadable) torn or unknown lines skipped") }
         try sweep(names)
+        var links = LinkSurvey()
         for id in files.sorted() {
             if scan.dropped.contains(id) {
                 try remove(id.description)
             } else if let listed = scan.live[id] {
-                if let entry = scan.index[id] { enter(entry, bornAt: ages.moment(listed.moment)) }
+                if let entry = scan.index[id] {
+                    links.note(id, entry.method, enter(entry, bornAt: ages.moment(listed.moment)))
+                }
             } else {
-                try adopt(id)
+                links.note(id, .unknown, try adopt(id))
             }
         }
         reportMissing(Set(scan.live.keys).subtracting(files))
         try settleSuspected(in: scan.index)
         prune()
+        detach(links, limit: largestCopy)
     }
 
     /// Makes each suspected version a conflict. The daemon ended before the contents were compared, so it is not known whether
@@ -127,15 +131,17 @@ extension VersionFiles {
         return sum.overflow ? .max : sum.partialValue
     }
 
-    /// Enters a version of the log into the ledger. If its file cannot be examined, the version counts for no room until the
-    /// next opening of the store.
-    private func enter(_ entry: VersionRecord, bornAt moment: Int64) {
+    /// Enters a version of the log into the ledger, and returns the status of its file. If the file cannot be examined, the
+    /// version counts for no room until the next opening of the store.
+    private func enter(_ entry: VersionRecord, bornAt moment: Int64) -> FileStatus? {
         do throws(Errno) {
             let status = try directory.path(of: entry.id.description).status()
             let version = version(entry, status, bornAt: moment)
             withState { state in state.ledger.insert(entry.id, version) }
+            return status
         } catch {
             report("kept/\(entry.id) could not be examined (\(error))")
+            return nil
         }
     }
 
@@ -178,13 +184,13 @@ extension VersionFiles {
         }
     }
 
-    /// Writes the missing log line of a preserved file. The daemon was killed after it preserved the file and before it wrote
+    /// Writes the missing log line of a preserved file, and returns the status of the file. The daemon was killed after it preserved the file and before it wrote
     /// the line.
     ///
     /// Only the document's owner, which is the owner of the file, may read the version. The directories above the document are
     /// unknown, and were possibly closed to other users. The age of the version is counted from this line.
-    private func adopt(_ id: VersionID) throws(StoreError) {
-        let entry = try withStoreErrors { () throws(Errno) in
+    private func adopt(_ id: VersionID) throws(StoreError) -> FileStatus {
+        let (entry, status) = try withStoreErrors { () throws(Errno) in
             let file = try directory.path(of: id.description)
             let status = try file.status()
             let entry = VersionRecord(
@@ -194,11 +200,12 @@ extension VersionFiles {
             let version = version(entry, status, bornAt: steadyClock())
             withIndex { _ = $0.insert(entry) }
             withState { state in state.ledger.insert(id, version) }
-            return entry
+            return (entry, status)
         }
         report("kept/\(id) had no line in kept.log and gets one")
         // If the disk has no room for the line, the line becomes pending, and the mount succeeds all the same.
         appendOrQueue(LogLine(entry))
+        return status
     }
 }
 

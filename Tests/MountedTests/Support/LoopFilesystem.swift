@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import TestSupport
 
-/// A separate ext4 file system, for tests with very many files or with features of ext4. The file system is removed when this
-/// object is deinitialized.
+/// A separate file system, for tests with very many files or with features of ext4 or Btrfs. The file system is removed when
+/// this object is deinitialized.
 final class LoopFilesystem: Sendable {
     let path: String
     private let image: String
@@ -19,6 +19,14 @@ final class LoopFilesystem: Sendable {
             mount -o "loop,$5" "$2" "$1"
             """
         ).run(path, image, size, "\(inodes)", options, making)
+    }
+
+    /// Makes a Btrfs file system. `size` has the form of truncate(1).
+    init(btrfsOf size: String) throws {
+        path = try Lab.freshDirectory("loop")
+        image = path + ".image"
+        try Script("truncate --size=\"$3\" \"$2\"; mkfs.btrfs -q \"$2\"; mount -o loop \"$2\" \"$1\"")
+            .run(path, image, size)
     }
 
     /// Mounts a directory of a new file system, which `prepare` fills first.

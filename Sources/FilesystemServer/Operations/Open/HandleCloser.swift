@@ -20,6 +20,7 @@ final class HandleCloser: Sendable {
     private let saveLifecycle: SaveLifecycle
     private let engine: Engine
     private let handles: HandleTable
+    private let nodes: NodeTable
     private let saves: SaveTracker
     private let lingeringHandles: LingeringHandles
 
@@ -38,13 +39,16 @@ final class HandleCloser: Sendable {
         self.saveLifecycle = saveLifecycle
         engine = context.engine
         handles = tree.handles
+        nodes = tree.nodes
         self.saves = saves
         lingeringHandles = data.lingeringHandles
     }
 
     func release(_ id: NodeID, handle: HandleID, reply: consuming Reply) {
+        guard let handle = handles[handle] else { return reply.succeed() }
+        // After the reply, the kernel may forget the node.
+        if handle.mayWrite, handle.hasPreservedFile { handle.retainNode(in: nodes) }
         reply.succeed()
-        guard let handle = handles[handle] else { return }
         closeUnlessMapped(handle)
     }
 
@@ -135,6 +139,7 @@ final class HandleCloser: Sendable {
                 closePreserver.preserveVersion(leftBy: handle, atEnd: true)
             }
             end(handle)
+            handle.releaseNode()
             preserver.letGoOfGrown(by: handle)
         }
     }

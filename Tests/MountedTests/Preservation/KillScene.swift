@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+
+/// A step of a program that destroys contents, before which the daemon preserves these contents.
+enum KillScene: String, CaseIterable, Sendable {
+    case truncatingOpen = "an open that truncates"
+    case overwritingOpen = "an open that overwrites"
+    case appendingOpen = "an open that appends beside a writer"
+    case truncation = "a truncation to nothing"
+    case shortening = "a truncation to seven bytes"
+    case replacement = "a rename over the document"
+    case removal = "a removal"
+    case unansweredReplacement = "a rename over the document that a silent presenter has"
+    case unansweredOpen = "an open that truncates the document that a silent presenter has"
+    case unansweredReplacementOfLinks = "a rename over a document with two names that a silent presenter has"
+    case backupSave = "a save with a backup that is removed"
+    case exchange = "a save that exchanges two names"
+    case secondName = "an open by the second name of a file that was preserved by a link"
+    case suspendedWriter = "a write of a suspended writer over what another program left"
+
+    var options: String {
+        switch self {
+        case .suspendedWriter: "wait=20s,hold=50ms,idle=20ms"
+        default: "wait=50ms,hold=60s,idle=60s,relinquish=100ms,save=100ms,deletion=100ms"
+        }
+    }
+
+    /// Whether a presenter that answers no question has the document.
+    private var isPresented: Bool {
+        switch self {
+        case .unansweredReplacement, .unansweredOpen, .unansweredReplacementOfLinks, .backupSave, .exchange:
+            true
+        default: false
+        }
+    }
+
+    private var hasTwoNames: Bool { self == .unansweredReplacementOfLinks || self == .secondName }
+
+    /// Makes the files of a round around the mount.
+    func makeFiles(_ round: KillRound, in source: String) throws {
+        try FileContents.write(round.written, to: "\(source)/\(round.document)")
+        try FileContents.write(round.new, to: "\(source)/\(round.other)")
+        if hasTwoNames {
+            try Program("ln").run("\(source)/\(round.document)", "\(source)/\(round.secondName)")
+        }
+    }
+
+    /// Takes the steps after which the document has contents that must not be lost. Returns the presenter, if the scene has one.
+    func prepare(_ round: KillRound, _ stage: KillStage) throws -> RunningProgram? {
+        let document = "\(stage.path)/\(round.document)"
+        if isPresented {
+            // The contents are in the document before the presenter comes. A presenter that is stopped answers no question.
+            let writer = try ScriptedProcess()
+            try writer.must("open", "h", document, "O_WRONLY")
+            try writer.must("place", "h", round.mark)
+            try writer.must("close", "h")
+            let presenter = try TruceCommand.start("present", document, "--json")
+            try eventually(within: .seconds(10), "'truce present' to register: \(presenter.errorText)") {
+                presenter.errorText.contains("presenting")
+            }
+            presenter.send(SIGSTOP)
+            return presenter
+        }
+        try stage.holder.must("open", "h", document, "O_WRONLY")
+        try stage.holder.must("place", "h", round.mark)
+        if self == .secondName {
+            try stage.other.must("rename", "\(stage.path)/\(round.other)", document)
+            try stage.holder.must("close", "h")
+        }
+        return nil
+    }
+
+    /// The system calls of the step, each with the program that makes it.
+    func calls(_ round: KillRound, _ stage: KillStage) -> [(ScriptedProcess, [String])] {
+        let (document, other) = ("\(stage.path)/\(round.document)", "\(stage.path)/\(round.other)")
+        func byOther(_ calls: [String]...) -> [(ScriptedProcess, [String])] {
+            calls.map { (stage.other, $0) }
+        }
+        switch self {
+        case .truncatingOpen, .unansweredOpen: return byOther(["open", "w", document, "O_WRONLY|O_TRUNC"])
+        case .overwritingOpen:
+            return byOther(["open", "w", document, "O_WRONLY"], ["place", "w", round.later])
+        case .appendingOpen:
+            return byOther(["open", "w", document, "O_WRONLY|O_APPEND"], ["write", "w", round.later])
+        case .truncation: return byOther(["truncate", document, "0"])
+        case .shortening: return byOther(["truncate", document, "7"])
+        case .replacement, .unansweredReplacement, .unansweredReplacementOfLinks:
+            return byOther(["rename", other, document])
+        case .removal: return byOther(["unlink", document])
+        case .backupSave:
+            return byOther(
+                ["rename", document, document + "~"], ["put", document, round.later],
+                ["unlink", document + "~"])
+        case .exchange: return byOther(["exchange", other, document], ["unlink", other])
+        case .secondName:
+            return byOther(["open", "w", "\(stage.path)/\(round.secondName)", "O_WRONLY|O_TRUNC"])
+        case .suspendedWriter:
+            return byOther(
+                ["open", "w", document, "O_RDWR|O_TRUNC"], ["write", "w", round.new], ["close", "w"])
+                + [(stage.holder, ["place", "h", round.later])]
+        }
+    }
+
+    /// The contents that must still exist after so many calls of the step have succeeded: in a file, or as a version.
+    func endangered(_ round: KillRound, after succeeded: Int) -> [String] {
+        switch self {
+        // What the other program has written counts when its close has returned.
+        case .suspendedWriter where succeeded >= 3: [round.old, round.new]
+        default: [round.old]
+        }
+    }
+
+    /// All contents that a file or a version of the round may have: contents that were complete at some moment.
+    func whole(_ round: KillRound) -> Set<String> {
+        let over = round.later + round.old.dropFirst(round.later.count)
+        let basic: Set<String> = [round.old, round.new, "", round.later]
+        return switch self {
+        case .overwritingOpen: basic.union([String(over)])
+        case .appendingOpen: basic.union([round.old + round.later])
+        case .shortening: basic.union([String(round.old.prefix(7))])
+        case .suspendedWriter: basic.union([round.later + round.new.dropFirst(round.later.count)])
+        default: basic
+        }
+    }
+}
+
+/// The names and contents of one round, in which the daemon is killed once.
+struct KillRound {
+    let number: Int
+    var document: String { "document-\(number)" }
+    var other: String { "new-\(number)" }
+    var secondName: String { "second-\(number)" }
+    /// All names of the round that can have the old contents.
+    var names: [String] { [document, other, secondName, document + "~"] }
+
+    /// The contents before the writer writes. They are so long that a copy takes several pages.
+    var written: String { String(repeating: "line of round \(number)\n", count: 8000) }
+    /// The text that the writer writes to the beginning of the document.
+    var mark: String { "held" }
+    /// The contents that must not be lost.
+    var old: String { mark + written.dropFirst(mark.count) }
+    /// The contents that another program saves. They are one line, because a command of an actor is one line.
+    var new: String { String(repeating: "new words of round \(number) ", count: 6000) }
+    var later: String { "later" }
+}
+
+/// The programs of a scene, and the directory over which Truce is mounted.
+struct KillStage {
+    let path: String
+    let holder: ScriptedProcess
+    let other: ScriptedProcess
+}
