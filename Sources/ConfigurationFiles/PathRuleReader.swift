@@ -17,7 +17,7 @@ struct PathRuleReader {
 
     private static let list = "paths"
     private static let example = "[[paths]] with pattern = \"*.json\" and unseen = \"fail\""
-    private static let settings = ["unseen"]
+    private static let settings = ["unseen", "class"]
     /// Settings that have no effect yet, so a file with one of them is refused.
     private static let settingsOfLaterReleases = ["keep", "keep-for", "keep-count", "log"]
     /// Values of `unseen` that have no effect yet.
@@ -62,6 +62,11 @@ struct PathRuleReader {
         let patterns = try patterns(in: table["pattern"], entry)
         let programs = try table["programs"].map { (value) throws(RuleProblem) in
             try self.programs(in: value, entry)
+        }
+        if programs != nil, table["class"] != nil {
+            throw entry.problem(
+                at: "class",
+                "a file has one class for all programs; write 'class' in an entry without 'programs'")
         }
         var rules: [PathRule] = []
         for key in Self.settings {
@@ -128,19 +133,30 @@ struct PathRuleReader {
     private func setting(
         _ key: String, _ value: any TOMLValueConvertible, _ entry: PathEntry
     ) throws(RuleProblem) -> PathSetting {
-        let values = UnseenPolicy.allCases.filter { scope == .everywhere || $0 != .off }.map(\.rawValue)
+        let values = key == "class" ? classes.map(\.rawValue) : policies.map(\.rawValue)
         let known = values.map { "\"\($0)\"" }.joined(separator: ", ")
         guard let text = value.string else {
             throw entry.problem(at: key, "'\(key)' must be one of \(known)")
         }
-        if Self.unseenOfLaterReleases.contains(text) {
+        if key == "unseen", Self.unseenOfLaterReleases.contains(text) {
             throw entry.problem(at: key, "\(key) = \"\(text)\" is not in this release; write one of \(known)")
         }
-        guard let policy = UnseenPolicy(rawValue: text), values.contains(text) else {
-            let place = scope == .source ? " in a file in the source" : ""
-            throw entry.problem(at: key, "'\(text)' is no value of '\(key)'\(place); known is \(known)")
+        if key == "unseen", let policy = policies.first(where: { $0.rawValue == text }) {
+            return .unseen(policy)
         }
-        return .unseen(policy)
+        if key == "class", let itemClass = classes.first(where: { $0.rawValue == text }) {
+            return .itemClass(itemClass)
+        }
+        let place = scope == .source ? " in a file in the source" : ""
+        throw entry.problem(at: key, "'\(text)' is no value of '\(key)'\(place); known is \(known)")
+    }
+
+    /// The values of `unseen` that the file may contain.
+    private var policies: [UnseenPolicy] { scope == .source ? [.keep, .fail] : UnseenPolicy.allCases }
+
+    /// The values of `class` that the file may contain.
+    private var classes: [ItemClass] {
+        scope == .source ? [.document] : [.document, .database, .log, .private]
     }
 }
 

@@ -2,11 +2,13 @@
 package import Coordination
 import LinuxSystem
 
-/// The rules about programs and paths. They come from three sources: Truce itself, the administrator's file, and the file of the user
-/// that mounts.
+/// The rules about programs and paths. They come from four sources: Truce itself, a file in the source of the mount, the
+/// administrator's file, and the file of the user that mounts.
 package struct Rules: Sendable {
     /// One source of rules: its rules, or the reason why its file could not be used.
-    package struct Source: Sendable {
+    ///
+    /// If a file had no fault when it was read before, the rules of that time stay in force.
+    package struct Source: Hashable, Sendable {
         package let path: String
         package var programs: [ProgramRule] = []
         package var paths: [PathRule] = []
@@ -14,11 +16,13 @@ package struct Rules: Sendable {
 
         /// The fault of the file as a sentence for users; nil if the file has no fault.
         package var problemText: String? {
-            problem.map { $0.text(in: path) + "; nothing of that file is in force" }
+            let hasRules = !programs.isEmpty || !paths.isEmpty
+            let consequence =
+                hasRules ? "the rules that it had before stay in force" : "nothing of that file is in force"
+            return problem.map { "\($0.text(in: path)); \(consequence)" }
         }
     }
 
-    package static let systemPath = "/etc/truce/truce.toml"
     /// The name by which users see the rules that are part of Truce.
     package static let shippedName = "shipped"
 
@@ -28,7 +32,7 @@ package struct Rules: Sendable {
     /// Only the rules that are part of Truce.
     package static let shipped = Rules(sources: [shippedSource])
 
-    private static let shippedSource: Source = {
+    static let shippedSource: Source = {
         do throws(RuleProblem) {
             let file = try RuleFile(parsing: PackageResources.truce_toml, from: shippedName)
             return Source(path: shippedName, programs: file.programs, paths: file.paths)
@@ -38,28 +42,7 @@ package struct Rules: Sendable {
         }
     }()
 
-    private init(sources: [Source]) { self.sources = sources }
-
-    /// Reads the administrator's file and the file of `user`, which is the user that mounts.
-    ///
-    /// If a file has a fault, none of its rules is in force. The mount does not fail, because the machine possibly needs the
-    /// mount to boot. The user's file must belong to that user or to root.
-    package init(system: String = systemPath, userFile: String?, of user: UInt32, systemOwner: UInt32 = 0) {
-        var sources = [Self.shippedSource]
-        if let source = Self.read(system, ownedBy: [systemOwner]) { sources.append(source) }
-        if let userFile, let source = Self.read(userFile, ownedBy: [0, user]) { sources.append(source) }
-        self.sources = sources
-    }
-
-    /// Reads one file; returns nil if the file does not exist.
-    private static func read(_ path: String, ownedBy owners: Set<UInt32>) -> Source? {
-        do throws(RuleProblem) {
-            guard let file = try RuleFile(at: path, ownedBy: owners) else { return nil }
-            return Source(path: path, programs: file.programs, paths: file.paths)
-        } catch {
-            return Source(path: path, problem: error)
-        }
-    }
+    init(sources: [Source]) { self.sources = sources }
 
     /// The path of a user's own configuration file, by the environment variables of that user. Nil if the variables contain no
     /// directory.
@@ -85,14 +68,17 @@ package struct Rules: Sendable {
 
 extension RuleFile {
     /// Reads and parses a file; nil if the file does not exist. Throws if the file is not trusted or has a fault.
+    ///
+    /// A file with the name of a file in a source may contain only what such a file may contain.
     package init?(at path: String, ownedBy owners: Set<UInt32>) throws(RuleProblem) {
-        let bytes: [UInt8]?
+        let finding: TrustedFile.Finding
         do throws(TrustedFile.Refusal) {
-            bytes = try TrustedFile.read(path, ownedBy: owners, atMost: Self.longest)
+            finding = try TrustedFile.read(path, ownedBy: owners, atMost: Self.longest)
         } catch {
             throw RuleProblem(error, limit: Self.longest)
         }
-        guard let bytes else { return nil }
-        try self.init(parsing: bytes, from: path)
+        guard case .contents(let bytes, _) = finding else { return nil }
+        let isInSource = path.split(separator: "/").last.map { $0 == RuleFiles.nameInSource } ?? false
+        try self.init(parsing: bytes, as: isInSource ? .source : .everywhere, from: path)
     }
 }

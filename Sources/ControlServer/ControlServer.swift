@@ -51,7 +51,7 @@ package final class ControlServer: Sendable {
         on socket: consuming OwnedDescriptor, sharedBy shared: consuming OwnedDescriptor? = nil,
         at rate: ConnectionRate = ConnectionRate(), for mount: ControlledMount, status: any StatusSource,
         preservedVersions: (any PreservedVersions)?, engine: Engine, documents: any DocumentSource,
-        below source: any SourceInspector,
+        settings: (any SettingSource)? = nil, below source: any SourceInspector,
         eventMemory: Duration = .seconds(ProtocolLimits.eventSeconds),
         log: @escaping @Sendable (String) -> Void
     ) throws {
@@ -70,7 +70,7 @@ package final class ControlServer: Sendable {
         }.wait()
         let services = SharedServices(
             mount: mount, status: status, preservedVersions: preservedVersions, engine: engine,
-            documents: documents, source: source,
+            documents: documents, settings: settings, source: source,
             feed: feed, log: log, watch: watch, rightsCache: RightsCache(at: source),
             readThrottle: try loop.submit { NIOLoopBound(ReadThrottle(), eventLoop: loop) }.wait(),
             workQueue: workQueue,

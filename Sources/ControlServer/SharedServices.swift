@@ -13,6 +13,8 @@ struct SharedServices: Sendable {
     let preservedVersions: (any PreservedVersions)?
     let engine: Engine
     let documents: any DocumentSource
+    /// The configuration files; nil if the mount has none.
+    let settings: (any SettingSource)?
     /// The directory below the mount, which answers whether a client has the right to access a file.
     let source: any SourceInspector
     let feed: NIOLoopBound<EventFeed>

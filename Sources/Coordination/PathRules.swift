@@ -13,11 +13,13 @@ public enum UnseenPolicy: String, Hashable, Sendable, CaseIterable {
 /// One setting of an entry `[[paths]]` in a configuration file, with its value.
 public enum PathSetting: Hashable, Sendable {
     case unseen(UnseenPolicy)
+    case itemClass(ItemClass)
 
     /// The name of the setting in a configuration file.
     public var name: String {
         switch self {
         case .unseen: "unseen"
+        case .itemClass: "class"
         }
     }
 
@@ -25,6 +27,7 @@ public enum PathSetting: Hashable, Sendable {
     public var value: String {
         switch self {
         case .unseen(let policy): policy.rawValue
+        case .itemClass(let itemClass): itemClass.rawValue
         }
     }
 }

@@ -53,6 +53,8 @@ package final class Mount: StatusSource {
     private let end: ServiceShutdown
     /// The new mount's entry in the system's mount table.
     private let entry: MountEntry
+    /// The rules of the configuration files, in the form for the status report.
+    private let rules: Mutex<RulesReport>
     package let engine: Engine
 
     /// Mounts the source. Until ``serve()`` is called, requests of programs wait in the kernel.
@@ -63,6 +65,7 @@ package final class Mount: StatusSource {
         var configuration = configuration
         configuration.bounds.stayBelowRequestTimeout()
         self.configuration = configuration
+        rules = Mutex(configuration.rules)
         self.mountpoint = mountpoint
         let before: MountTable
         do throws(Errno) {
@@ -175,6 +178,20 @@ package final class Mount: StatusSource {
     /// wait.
     package func endWaits() { filesystem.coordinator.parkedRequests.close() }
 
+    /// Replaces the rules of the configuration files. Any thread may call this.
+    package func replaceRules(programs: [ProgramRule], paths: [PathRule], report: RulesReport) {
+        filesystem.context.processes.programs.replace(by: programs)
+        if filesystem.context.policies.replace(by: paths) { filesystem.tree.nodes.resetClasses() }
+        rules.withLock { $0 = report }
+    }
+
+    /// Returns the rules for paths that decide about a file, in the order in which they decide.
+    ///
+    /// `path` is the path of the file from the source's root. A setting without a rule has its standard value.
+    package func rules(forFileAt path: [UInt8]) -> [PathRule] {
+        filesystem.context.policies.present?.rules(forFileAt: path) ?? []
+    }
+
     /// Finds documents by their paths for the control socket.
     package var documents: any DocumentSource { filesystem.finder }
 
@@ -194,7 +211,7 @@ package final class Mount: StatusSource {
         report.use.backingFiles = session.connection.backingFiles
         report.use.descriptors = filesystem.tree.nodes.root.budget.open
         report.sourceWatch = filesystem.sourceWatch.watcher?.watchReport
-        report.rules = configuration.rules
+        report.rules = rules.withLock { $0 }
         return report
     }
 }

@@ -21,6 +21,7 @@ package struct Truce: ParsableCommand {
             version: versions,
             subcommands: [
                 MountCommand.self, UnmountCommand.self, StatusCommand.self, RulesCommand.self,
+                ConfigCommand.self,
                 WhyCommand.self, PsCommand.self, DoctorCommand.self,
                 KeptCommand.self, ReadCommand.self,
                 WriteCommand.self, PresentCommand.self, SocketCommand.self, ServeCommand.self,

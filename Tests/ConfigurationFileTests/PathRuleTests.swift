@@ -34,6 +34,7 @@ import Testing
             [[paths]]
             pattern = "*.json"
             unseen = "fail"
+            class = "document"
 
             [programs.background]
             names = ["a"]
@@ -47,8 +48,9 @@ import Testing
             """)
         #expect(
             shown(rules) == [
-                "*.json unseen=fail f:4", "a/ unseen=off for watcher background f:11",
-                "b unseen=off for watcher background f:11",
+                "*.json unseen=fail f:4", "*.json class=document f:5",
+                "a/ unseen=off for watcher background f:12",
+                "b unseen=off for watcher background f:12",
             ])
         #expect(shown(try parse("paths = []")) == [])
         let inline = try parse("\npaths = [{ pattern = \"a\", unseen = \"keep\" }]")
@@ -60,7 +62,7 @@ import Testing
         arguments: [
             ("paths = 1", 1, ["'paths' must be a list of tables", "[[paths]]"]),
             ("\npaths = [1]", 2, ["'paths' must be a list of tables"]),
-            ("[[paths]]\npattern = \"a\"", 1, ["no setting", "'unseen'"]),
+            ("[[paths]]\npattern = \"a\"", 1, ["no setting", "'unseen', 'class'"]),
             ("[[paths]]\nunseen = \"fail\"", 1, ["no 'pattern'", "*.json"]),
             ("[[paths]]\npattern = []\nunseen = \"fail\"", 2, ["'pattern' is an empty list"]),
             ("[[paths]]\npattern = 1\nunseen = \"fail\"", 2, ["'pattern' must be a pattern or a list"]),
@@ -75,6 +77,14 @@ import Testing
             ),
             ("[[paths]]\npattern = \"a\"\nunseen = true", 3, ["'unseen' must be one of \"keep\""]),
             ("[[paths]]\npattern = \"a\"\nunseen = \"merge\"", 3, ["\"merge\"", "not in this release"]),
+            (
+                "[[paths]]\npattern = \"a\"\nclass = \"background\"", 3,
+                ["'background' is no value of 'class'", "\"document\""]
+            ),
+            (
+                "[[paths]]\npattern = \"a\"\nprograms = [\"shells\"]\nclass = \"log\"", 4,
+                ["one class for all programs", "without 'programs'"]
+            ),
             ("[[paths]]\npattern = \"a\"\nkeep = \"writes\"", 3, ["'keep' is not in this release"]),
             ("[[paths]]\npattern = \"a\"\nlog = \"reads\"", 3, ["'log' is not in this release"]),
             (
@@ -101,6 +111,10 @@ import Testing
             (
                 "[[paths]]\npattern = \"a\"\nunseen = \"off\"", 3,
                 ["'off' is no value of 'unseen' in a file in the source"]
+            ),
+            (
+                "[[paths]]\npattern = \"a\"\nclass = \"private\"", 3,
+                ["'private' is no value of 'class' in a file in the source", "known is \"document\""]
             ),
         ])
     func aFileInTheSourceMayNotWeakenTheRules(text: String, line: Int, words: [String]) throws {

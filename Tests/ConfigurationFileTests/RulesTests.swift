@@ -5,40 +5,15 @@ import Glibc
 import Testing
 
 @Suite struct RulesTests {
-    /// A directory for a single test, with the files that the test writes.
-    private final class Folder {
-        let path: String
-
-        init() {
-            var template = Array("/tmp/truce-rules-XXXXXX".utf8CString)
-            let bytes = mkdtemp(&template) == nil ? [] : template.dropLast().map(UInt8.init)
-            path = String(decoding: bytes, as: UTF8.self)
-        }
-
-        deinit {
-            for name in ["system", "user", "link"] { unlink(path + "/" + name) }
-            rmdir(path)
-        }
-
-        func write(_ name: String, _ text: String, mode: mode_t = 0o644) -> String {
-            let path = self.path + "/" + name
-            let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode)
-            _ = Glibc.write(descriptor, text, text.utf8.count)
-            fchmod(descriptor, mode)
-            close(descriptor)
-            return path
-        }
-    }
-
-    private let folder = Folder()
+    private let folder = RuleFolder()
     private let user = geteuid()
 
     private func load(system: String, user file: String?) -> Rules {
-        Rules(system: system, userFile: file, of: user, systemOwner: user)
+        RuleFiles(system: system, userFile: file, of: user, systemOwner: user).rules
     }
 
     private func problem(_ path: String, of user: UInt32? = nil) -> String {
-        let rules = Rules(system: "/nowhere", userFile: path, of: user ?? self.user)
+        let rules = RuleFiles(system: "/nowhere", userFile: path, of: user ?? self.user).rules
         return rules.problems.first ?? ""
     }
 

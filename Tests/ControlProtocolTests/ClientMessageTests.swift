@@ -49,6 +49,7 @@ struct ClientMessageTests {
         ("kept/list", #"{"path":"a\u0000b"}"#, -32602), ("kept/list", #"{"pathBytes":"!"}"#, -32602),
         ("kept/list", #"{"pathBytes":"Li4="}"#, -32602),
         ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":1,"path":"a/.."}"#, -32602),
+        ("config/show", "{}", -32602), ("config/show", #"{"path":".."}"#, -32602),
         ("kept/keep", "null", -32602), ("kept/keep", "{}", -32602), ("kept/keep", #"{"path":".."}"#, -32602),
         ("initialize", #"{"protocol":{"min":"a"}}"#, -32602),
     ]
@@ -76,6 +77,7 @@ struct ClientMessageTests {
         .readVersion(
             VersionReadParameters(id: "0123456789abcdef", offset: 0, length: 1, of: [0x61, 0xFF, 0x2F, 0x62])),
         .preserveVersion(PreserveParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
+        .showSettings(SettingsParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
     ]
 
     @Test("the server decodes each request that a client encodes to an equal request", arguments: requests)

@@ -94,6 +94,7 @@ extension MessageSamples {
         case .remove, .endAccess, .willMove, .didMove, .unsubscribe:
             [ResultSample(EmptyResult(), Response.done)]
         case .why, .ps: [ResultSample(snapshot, Response.snapshot)]
+        case .showSettings: [ResultSample(settings, Response.showSettings)]
         case .listVersions:
             [ResultSample(VersionListResult(entries: [kept], isTruncated: false), Response.listVersions)]
         case .readVersion:
@@ -107,6 +108,12 @@ extension MessageSamples {
         IntentForm(bytes, .write(.forMoving)), IntentForm([], .read([.withoutChanges])),
     ]
     private static let mount = MountForm(mountpoint: "/m", source: "/s", user: 1)
+
+    private static let settings = SettingsResult(settings: [
+        SettingForm(
+            name: "unseen", value: "fail", programs: ["background"], pattern: "*.md", file: "/f", line: 3),
+        SettingForm(name: "unseen", value: "keep"),
+    ])
 
     private static let delay = DelayForm(guest: 1, delayed: 2, spent: 3, allowed: 4, left: 5)
 

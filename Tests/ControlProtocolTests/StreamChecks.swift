@@ -121,6 +121,7 @@ extension StreamChecks {
         try checkResult(of: message) { (result: SubscribeResult) in .subscribe(result) }
         try checkResult(of: message) { (result: EmptyResult) in .done(result) }
         try checkResult(of: message) { (result: CoordinationSnapshotForm) in .snapshot(result) }
+        try checkResult(of: message) { (result: SettingsResult) in .showSettings(result) }
         try checkResult(of: message) { (result: VersionListResult) in .listVersions(result) }
         try checkResult(of: message) { (result: VersionReadResult) in .readVersion(result) }
     }

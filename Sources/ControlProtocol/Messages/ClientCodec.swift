@@ -31,6 +31,7 @@ package struct RequestMessage: Sendable, Encodable {
         case .didMove(let parameters): try container.encode(parameters, forKey: .params)
         case .subscribe(let parameters): try container.encode(parameters, forKey: .params)
         case .unsubscribe(let parameters): try container.encode(parameters, forKey: .params)
+        case .showSettings(let parameters): try container.encode(parameters, forKey: .params)
         case .why(let parameters): try container.encode(parameters, forKey: .params)
         case .listVersions(let parameters): try container.encode(parameters, forKey: .params)
         case .readVersion(let parameters): try container.encode(parameters, forKey: .params)

@@ -16,6 +16,7 @@ package enum ClientRequest: Hashable, Sendable {
     case unsubscribe(UnsubscribeParameters)
     case why(WhyParameters)
     case ps
+    case showSettings(SettingsParameters)
     case listVersions(VersionListParameters)
     case readVersion(VersionReadParameters)
     case preserveVersion(PreserveParameters)
@@ -38,6 +39,7 @@ package enum ClientRequest: Hashable, Sendable {
             case .unsubscribe: return .success(.unsubscribe(try required(parameters)))
             case .why: return .success(.why(try required(parameters)))
             case .ps: return .success(.ps)
+            case .showSettings: return .success(.showSettings(try required(parameters)))
             case .listVersions:
                 return .success(.listVersions(try decode(parameters) ?? VersionListParameters(path: [])))
             case .readVersion: return .success(.readVersion(try required(parameters)))
@@ -97,6 +99,7 @@ package enum Response: Hashable, Sendable, Encodable {
     /// The result of a request that returns no value when it succeeds.
     case done(EmptyResult)
     case snapshot(CoordinationSnapshotForm)
+    case showSettings(SettingsResult)
     case listVersions(VersionListResult)
     case readVersion(VersionReadResult)
     case preserveVersion(PreserveResult)
@@ -110,6 +113,7 @@ package enum Response: Hashable, Sendable, Encodable {
         case .subscribe(let result): try result.encode(to: encoder)
         case .done(let result): try result.encode(to: encoder)
         case .snapshot(let result): try result.encode(to: encoder)
+        case .showSettings(let result): try result.encode(to: encoder)
         case .listVersions(let result): try result.encode(to: encoder)
         case .readVersion(let result): try result.encode(to: encoder)
         case .preserveVersion(let result): try result.encode(to: encoder)
@@ -188,7 +192,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
     package var capabilities = [
         "status", "presenter/register", "presenter/unsaved", "access/begin", "access/prepare",
         "access/willMove", "access/didMove",
-        "events/subscribe", "why", "ps", "kept/list", "kept/read",
+        "events/subscribe", "why", "ps", "config/show", "kept/list", "kept/read",
     ]
     package var limits = Limits()
 

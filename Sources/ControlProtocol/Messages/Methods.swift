@@ -16,6 +16,7 @@ extension ClientRequest {
         case unsubscribe = "events/unsubscribe"
         case why
         case ps
+        case showSettings = "config/show"
         case listVersions = "kept/list"
         case readVersion = "kept/read"
         case preserveVersion = "kept/keep"
@@ -36,6 +37,7 @@ extension ClientRequest {
         case .unsubscribe: .unsubscribe
         case .why: .why
         case .ps: .ps
+        case .showSettings: .showSettings
         case .listVersions: .listVersions
         case .readVersion: .readVersion
         case .preserveVersion: .preserveVersion

@@ -35,6 +35,12 @@ extension ClientConnection {
                 try services.checkMaySeeWholeMount(peer)
                 return .snapshot(try CoordinationSnapshotForm(of: nil, in: services.engine))
             }
+        case .showSettings(let parameters):
+            runQuery(id, reserving: ProtocolLimits.listBytes) { services, peer in
+                let guest = services.guest(peer)
+                _ = try guest?.checkedToLook(at: parameters.path)
+                return try services.settings(at: parameters.path, isForGuest: guest != nil)
+            }
         case .listVersions(let parameters):
             runQuery(id, reserving: ProtocolLimits.listBytes) { try $0.store().list(parameters, for: $1) }
         case .readVersion(let parameters):
@@ -66,6 +72,17 @@ extension SharedServices {
     fileprivate func store() throws(ProtocolFailure) -> any PreservedVersions {
         guard let preservedVersions else { throw .notFound("this mount preserves no versions") }
         return preservedVersions
+    }
+
+    /// Returns the settings of a file. A reply to a guest contains no paths of configuration files.
+    fileprivate func settings(at path: PathForm, isForGuest: Bool) throws(ProtocolFailure) -> Response {
+        guard let settings else { throw .notFound("this mount has no configuration files") }
+        // The path has bytes, because it was checked when the message was decoded.
+        var result = settings.settings(forFileAt: path.bytes ?? [])
+        for index in result.settings.indices where isForGuest {
+            (result.settings[index].file, result.settings[index].line) = (nil, nil)
+        }
+        return .showSettings(result)
     }
 
     /// Returns the claims and presenters of an item. These claims can concern other items, too. A guest possibly has no

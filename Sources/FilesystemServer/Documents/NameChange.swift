@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 import Glibc
 import LinuxSystem
 
@@ -14,7 +15,7 @@ extension Node {
     /// Returns whether the file is a database. If it is, also marks the node as a database. Called only when a claim would
     /// wait.
     func detectDatabase() -> Bool {
-        guard hasDatabaseHeader || isInCluster else { return false }
+        guard !hasClassByRule, hasDatabaseHeader || isInCluster else { return false }
         noteDatabase()
         return true
     }

@@ -18,7 +18,8 @@ final class FileTree: Sendable {
         let forgottenDirectories = ForgottenDirectories()
         let nodeContext = Node.Context(
             budget: budget, connection: context.connection, forgottenDirectories: forgottenDirectories,
-            submounts: context.submounts, source: try root.filesystemStatus(), threads: context.threads)
+            submounts: context.submounts, source: try root.filesystemStatus(), threads: context.threads,
+            policies: context.policies)
         let node = Node(.root, try root.status(), parent: nil, name: NameBytes([]), context: nodeContext)
         _ = node.cache(SharedDescriptor(root, of: budget))
         _ = try node.pin()

@@ -82,6 +82,7 @@ final class Node: DescriptorOwner {
 
     var budget: DescriptorBudget { context.budget }
     var connection: Connection { context.connection }
+    var policies: PathPolicies { context.policies }
     /// Whether the file's times change when a program changes the file by a mapping. False also if this cannot be determined.
     var timesShowStores: Bool {
         guard isOnSubmount else { return context.timesShowStores }

@@ -14,11 +14,14 @@ extension Node {
         /// Whether operations on files of the source never wait for a network or another process.
         let isLocal: Bool
         let threads: WorkerPools
+        /// The rules for paths of the configuration files.
+        let policies: PathPolicies
         let renames = ActiveRenames()
 
         init(
             budget: DescriptorBudget, connection: Connection, forgottenDirectories: ForgottenDirectories,
-            submounts: Submounts, source: FilesystemStatus, threads: WorkerPools
+            submounts: Submounts, source: FilesystemStatus, threads: WorkerPools,
+            policies: PathPolicies
         ) {
             self.budget = budget
             self.connection = connection
@@ -27,6 +30,7 @@ extension Node {
             timesShowStores = FileTimes.detectMappedStores(on: source)
             isLocal = source.isLocal
             self.threads = threads
+            self.policies = policies
         }
     }
 }

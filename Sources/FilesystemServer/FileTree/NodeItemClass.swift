@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Glibc
 import LinuxSystem
 
 /// Determines the item class of a file from its names.
@@ -19,10 +21,16 @@ extension Node {
         do throws(Errno) { return FileKey(try parent.status(of: own)) == key } catch { return false }
     }
 
-    /// The item class of a file with this name in the directory.
+    /// The item class of a file with this name in the directory. A user's rule goes before the name.
     static func itemClass(of name: NameBytes, in parent: Node?) -> ItemClass {
-        ItemClass(of: name.bytes, in: isInGitDirectory(parent) ? .gitDirectory : .ordinary)
+        if let parent, let wanted = parent.policies.itemClass(ofFileAt: parent.path(of: name)) {
+            return wanted
+        }
+        return ItemClass(of: name.bytes, in: isInGitDirectory(parent) ? .gitDirectory : .ordinary)
     }
+
+    /// Whether a user's rule gives the file its class, so that its contents have no influence on the class.
+    var hasClassByRule: Bool { policies.itemClass(ofFileAt: path) != nil }
 
     private static let gitDirectory = NameBytes(Array(".git".utf8))
 
@@ -34,5 +42,13 @@ extension Node {
             next = parent
         }
         return false
+    }
+}
+
+extension NodeTable {
+    /// Drops the item classes of all files, because rules for classes or the path of a directory have changed. Claims of open
+    /// files stay as they are.
+    func resetClasses() {
+        for node in all where node.kind != S_IFDIR { node.resetClass() }
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 import LinuxSystem
 
 /// A name of a file that may have several names.

@@ -15,7 +15,16 @@ extension PolicySetting<UnseenPolicy> {
     package static let unseen = PolicySetting(standard: .keep, value: { $0.unseen }, place: 0)
 }
 
+extension PolicySetting<ItemClass?> {
+    /// The class of a file; nil if its name and contents show the class.
+    package static let itemClass = PolicySetting(standard: nil, value: { $0.itemClass }, place: 1)
+}
+
 extension PathSetting {
+    fileprivate var itemClass: ItemClass? {
+        if case .itemClass(let itemClass) = self { itemClass } else { nil }
+    }
+
     fileprivate var unseen: UnseenPolicy? {
         if case .unseen(let policy) = self { policy } else { nil }
     }
@@ -23,10 +32,11 @@ extension PathSetting {
     fileprivate var place: Int {
         switch self {
         case .unseen: 0
+        case .itemClass: 1
         }
     }
 
-    fileprivate static let places = 1
+    fileprivate static let places = 2
 }
 
 /// The rules of all entries `[[paths]]` in force, in the order in which they decide.
@@ -39,6 +49,15 @@ package struct PolicyTable: Sendable {
         var sorted = [[PathRule]](repeating: [], count: PathSetting.places)
         for rule in rules.reversed() { sorted[rule.setting.place].append(rule) }
         self.rules = sorted
+    }
+
+    /// Returns the names of all settings, each with the value for a file that no rule fits.
+    package static func standards(forFileAt path: [UInt8]) -> [(name: String, value: String)] {
+        let parts = path.split(separator: UInt8(ascii: "/"))
+        let isInGitDirectory = parts.dropLast().contains { $0.elementsEqual(".git".utf8) }
+        let itemClass = ItemClass(
+            of: Array(parts.last ?? []), in: isInGitDirectory ? .gitDirectory : .ordinary)
+        return [PathSetting.unseen(.keep), .itemClass(itemClass)].map { ($0.name, $0.value) }
     }
 
     package var isEmpty: Bool { rules.allSatisfy(\.isEmpty) }
@@ -56,6 +75,8 @@ package struct PolicyTable: Sendable {
         return rule.flatMap { setting.value($0.setting) } ?? setting.standard
     }
 
+    fileprivate var classRules: [PathRule] { rules[PathSetting.itemClass(.document).place] }
+
     /// Returns the rules of all settings that decide about a file for some program, in the order in which they decide.
     package func rules(forFileAt path: [UInt8]) -> [PathRule] {
         rules.flatMap { rules in
@@ -72,10 +93,12 @@ final class PathPolicies: Sendable {
     private let table: Mutex<PolicyTable>
     /// Whether there are rules. Without rules, a look-up costs only this flag.
     private let hasRules: Atomic<Bool>
+    private let classRuleCount: Atomic<Int>
 
     init(_ rules: [PathRule]) {
         let table = PolicyTable(rules)
         hasRules = Atomic(!table.isEmpty)
+        classRuleCount = Atomic(table.classRules.count)
         self.table = Mutex(table)
     }
 
@@ -84,10 +107,26 @@ final class PathPolicies: Sendable {
         hasRules.load(ordering: .acquiring) ? table.withLock { $0 } : nil
     }
 
-    func replace(by rules: [PathRule]) {
+    /// Whether rules give classes to files.
+    var hasClassRules: Bool { classRuleCount.load(ordering: .relaxed) > 0 }
+
+    /// Replaces the rules. Returns whether files may have another class now.
+    func replace(by rules: [PathRule]) -> Bool {
         let next = PolicyTable(rules)
-        table.withLock { $0 = next }
+        let former = table.withLock { table in
+            defer { table = next }
+            return table
+        }
         hasRules.store(!next.isEmpty, ordering: .releasing)
+        classRuleCount.store(next.classRules.count, ordering: .releasing)
+        return former.classRules != next.classRules
+    }
+
+    /// Returns the class that a rule gives to a file; nil if there is no such rule. `path` is computed only if there are rules.
+    func itemClass(ofFileAt path: @autoclosure () -> [UInt8]) -> ItemClass? {
+        // A rule for a class is always for all programs.
+        guard hasClassRules else { return nil }
+        return present?.value(of: .itemClass, forFileAt: path()) { _ in false }
     }
 }
 

@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+package import Coordination
 
-/// The class of a file, which decides how programs share it. The file's name or first bytes show the class.
-package enum ItemClass: String, Hashable, Sendable, CaseIterable {
-    /// A user's file, for which programs take turns.
-    case document
-    /// A helper file of one program. It has no claims, presenters or versions.
-    case `private`
-    /// A database. The programs of a database lock byte ranges of the file themselves. So these programs take turns without the
-    /// daemon, unless they use the control socket.
-    case database
-    /// A log. Programs that append to it and programs that read it do not wait for each other.
-    case log
-    /// A file that is read only by programs for backup, synchronisation and indexing. No file has this class by
-    /// default, but a user's rule can give it to a file.
-    case background
-
+// The classes of files by their names and first bytes.
+extension ItemClass {
     /// Finds the class of a file with this name, for the case that no rule of the user fits the name.
     package init(of name: [UInt8], in place: HelperFileName.DirectoryKind = .ordinary) {
         if HelperFileName.isUnambiguous(name, in: place) {

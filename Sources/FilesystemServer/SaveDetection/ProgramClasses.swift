@@ -1,68 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
+import Synchronization
 
-/// The classes of programs, found by the programs' names. The tables are made when the mount is made, and do not
-/// change.
+/// The classes of programs, found by the programs' names. The tables are replaced when a configuration file has changed.
 ///
 /// The name of a program is the text in `/proc/PID/comm` of its process: the last part of the path of the executable,
 /// cut off after 15 bytes. The names of the process's other threads do not count.
-package struct ProgramClasses: Sendable {
-    private let background, watchers, unlinkers, carriers, removers, shells, adopters: NameTable<RuleRow>
+package final class ProgramClasses: Sendable {
+    /// The tables of one moment, in the order of ``ProgramTable/allCases``.
+    private final class Tables: Sendable {
+        private let tables: [NameTable<RuleRow>]
 
-    /// Makes the tables from the rules. The first rule that fits a name decides.
-    package init(_ rules: [ProgramRule]) {
-        let table = { (table: ProgramTable) in
-            NameTable(rules.filter { $0.table == table }.map(RuleRow.init)) { $0.pattern }
+        init(_ rules: [ProgramRule]) {
+            tables = ProgramTable.allCases.map { table in
+                NameTable(rules.filter { $0.table == table }.map(RuleRow.init)) { $0.pattern }
+            }
         }
-        background = table(.background)
-        watchers = table(.watcher)
-        unlinkers = table(.savesByUnlink)
-        carriers = table(.carriers)
-        removers = table(.removers)
-        shells = table(.shells)
-        adopters = table(.adopters)
+
+        func holds(_ comm: [UInt8], in table: ProgramTable) -> Bool {
+            tables[table.place].first(for: comm)?.belongs ?? false
+        }
     }
 
-    /// Returns the class of a program, which decides how its reads are treated.
-    package func programClass(of comm: [UInt8]) -> ProgramClass {
-        if background.holds(comm) { return .background }
-        return watchers.holds(comm) ? .watcher : .ordinary
+    private let tables: Mutex<Tables>
+
+    /// Makes the tables from the rules. The first rule that fits a name decides.
+    package init(_ rules: [ProgramRule]) { tables = Mutex(Tables(rules)) }
+
+    package func replace(by rules: [ProgramRule]) {
+        let next = Tables(rules)
+        tables.withLock { $0 = next }
     }
 
     /// Returns whether a program is in a table.
     package func holds(_ comm: [UInt8], in table: ProgramTable) -> Bool {
-        switch table {
-        case .background: background.holds(comm)
-        case .watcher: watchers.holds(comm)
-        case .savesByUnlink: unlinkers.holds(comm)
-        case .carriers: carriers.holds(comm)
-        case .removers: removers.holds(comm)
-        case .shells: shells.holds(comm)
-        case .adopters: adopters.holds(comm)
-        }
+        tables.withLock { $0 }.holds(comm, in: table)
+    }
+
+    /// Returns the class of a program, which decides how its reads are treated.
+    package func programClass(of comm: [UInt8]) -> ProgramClass {
+        if holds(comm, in: .background) { return .background }
+        return holds(comm, in: .watcher) ? .watcher : .ordinary
     }
 
     /// Returns whether a program replaces a file by unlinking it and creating it again.
-    package func unlinksToCreate(_ comm: [UInt8]) -> Bool { unlinkers.holds(comm) }
+    package func unlinksToCreate(_ comm: [UInt8]) -> Bool { holds(comm, in: .savesByUnlink) }
 
     /// Returns whether a program moves files between file systems, for example from `/tmp`, as mv does. If the target
     /// exists, the program unlinks it and creates it again.
     ///
     /// The program also unlinks the file that it has moved. If that file is a presented document, its presenters are
     /// asked when the program has ended.
-    package func replacesFromElsewhere(_ comm: [UInt8]) -> Bool { carriers.holds(comm) }
+    package func replacesFromElsewhere(_ comm: [UInt8]) -> Bool { holds(comm, in: .carriers) }
 
     /// Returns whether a program only removes files, and never makes new files with their names.
-    package func removesFiles(_ comm: [UInt8]) -> Bool { removers.holds(comm) }
+    package func removesFiles(_ comm: [UInt8]) -> Bool { holds(comm, in: .removers) }
 
     /// Returns whether a program is a shell. A shell opens files for the programs that it runs.
-    package func isShell(_ comm: [UInt8]) -> Bool { shells.holds(comm) }
+    package func isShell(_ comm: [UInt8]) -> Bool { holds(comm, in: .shells) }
 
     /// Returns whether a program starts or adopts processes that have nothing to do with each other.
     ///
     /// Such programs are recognised by their names. That a process adopts orphans (`PR_SET_CHILD_SUBREAPER`) cannot be
     /// seen from outside.
-    package func adoptsOrphans(_ comm: [UInt8]) -> Bool { adopters.holds(comm) }
+    package func adoptsOrphans(_ comm: [UInt8]) -> Bool { holds(comm, in: .adopters) }
 }
 
 private struct RuleRow: Sendable {
@@ -75,6 +76,17 @@ private struct RuleRow: Sendable {
     }
 }
 
-extension NameTable<RuleRow> {
-    fileprivate func holds(_ comm: [UInt8]) -> Bool { first(for: comm)?.belongs ?? false }
+extension ProgramTable {
+    /// The index of the table in ``ProgramTable/allCases``.
+    fileprivate var place: Int {
+        switch self {
+        case .background: 0
+        case .watcher: 1
+        case .savesByUnlink: 2
+        case .carriers: 3
+        case .removers: 4
+        case .shells: 5
+        case .adopters: 6
+        }
+    }
 }

@@ -26,6 +26,10 @@ struct DaemonClient: ~Copyable {
     /// Gives up this object, and returns its connection to a command that sends other kinds of messages.
     consuming func release() -> ControlWire { wire }
 
+    mutating func call<Value: Decodable>(_ request: ClientRequest) throws(CommandFailure) -> Value {
+        try wire.call(request)
+    }
+
     mutating func status() throws(CommandFailure) -> StatusForm { try wire.call(.status) }
 
     mutating func why(_ path: [UInt8]) throws(CommandFailure) -> CoordinationSnapshotForm {

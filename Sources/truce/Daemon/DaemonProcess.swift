@@ -59,7 +59,11 @@ struct DaemonProcess: Sendable {
         let log = { @Sendable [log] (line: String) in log.write(line) }
         // The rules are read before the mount is made. The mount may cover the directory that contains the user's rule
         // file.
-        let rules = Rules(userFile: Rules.userFile(environment: environmentVariable), of: geteuid())
+        let files = RuleFiles(
+            in: try OwnedDescriptor.duplicating(source.rawValue), mountedAt: target.mountpoint,
+            isInPlace: target.isInPlace, userFile: Rules.userFile(environment: environmentVariable),
+            of: geteuid())
+        let rules = files.rules
         for problem in rules.problems { log(problem) }
         let store = try target.openStore(in: source, lockedBy: sourceLock, log: log)
         let preservedVersions = try target.preservedVersions(of: store, in: source)
@@ -77,12 +81,14 @@ struct DaemonProcess: Sendable {
         }
         let server: ServerStop
         do {
+            let watch = try ConfigurationWatch(of: files, for: mount, log: log)
             server = ServerStop(
                 of: try ControlServer(
                     on: try socket.duplicateListener(), sharedBy: try socket.duplicateSharedListener(),
                     for: target.controlled, status: mount, preservedVersions: preservedVersions,
                     engine: mount.engine,
-                    documents: mount.documents, below: tree, log: log))
+                    documents: mount.documents, settings: watch, below: tree, log: log))
+            try watch.start()
             try unmountOnSignal(mount, server)
             try announce()
         } catch {

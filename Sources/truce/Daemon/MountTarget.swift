@@ -26,18 +26,8 @@ extension MountPlan.Target {
         configuration.ownerSocketPath = socket.path
         configuration.programs = rules.programs
         configuration.paths = rules.paths
-        configuration.rules = report(of: rules)
+        configuration.rules = rules.report
         return configuration
-    }
-
-    /// Returns the rules in the form that the daemon shows to people and sends over the control socket.
-    private func report(of rules: Rules) -> RulesReport {
-        var report = RulesReport()
-        report.files = rules.sources.map { RulesReport.File(path: $0.path, problem: $0.problemText) }
-        report.programs = rules.sources.flatMap { source in
-            source.programs.map { RulesReport.Program(rule: $0, source: source.path) }
-        }
-        return report
     }
 
     var controlled: ControlledMount {

@@ -119,7 +119,7 @@ struct GuestTests {
         let mount = ControlledMount(mountpoint: "/m", source: "/s", user: 1, version: "0", isShared: true)
         return SharedServices(
             mount: mount, status: FixedStatus(), preservedVersions: nil, engine: engine, documents: documents,
-            source: guest.source, feed: feed, log: { _ in }, watch: watch,
+            settings: nil, source: guest.source, feed: feed, log: { _ in }, watch: watch,
             rightsCache: RightsCache(at: guest.source),
             readThrottle: try loop.submit { NIOLoopBound(ReadThrottle(), eventLoop: loop) }.wait(),
             workQueue: workQueue,

@@ -56,4 +56,15 @@ import Testing
         #expect(lines("c") == [2])
         #expect(PolicyTable().rules(forFileAt: Array("a".utf8)).isEmpty)
     }
+
+    @Test("Each setting has a standard value, and that of the class depends on the name of the file")
+    func eachSettingHasAStandardValue() {
+        let standards = { (path: String) in
+            PolicyTable.standards(forFileAt: Array(path.utf8)).map { "\($0.name)=\($0.value)" }
+        }
+        #expect(standards("a/b.txt") == ["unseen=keep", "class=document"])
+        #expect(standards("a/b.log") == ["unseen=keep", "class=log"])
+        #expect(standards("a.sqlite") == ["unseen=keep", "class=database"])
+        #expect(standards("") == ["unseen=keep", "class=document"])
+    }
 }

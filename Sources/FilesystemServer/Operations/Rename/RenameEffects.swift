@@ -26,6 +26,7 @@ final class RenameEffects: Sendable {
     private let engine: Engine
     private let connection: Connection
     private let places: PlaceRegistry
+    private let nodes: NodeTable
     private let saves: SaveTracker
     private let documents: DocumentRename
 
@@ -44,6 +45,7 @@ final class RenameEffects: Sendable {
         engine = context.engine
         connection = context.connection
         places = tree.places
+        nodes = tree.nodes
         self.saves = saves
         documents = DocumentRename(context, tree, saves, events, identity, saveLifecycle)
     }
@@ -89,6 +91,9 @@ final class RenameEffects: Sendable {
         if let target = move.target { cleanWriters.refreshBaselines(of: target) }
         documents.publish(move, step?.save, under: step?.claim)
         moveVersions(move, step?.save)
+        if move.node.kind == S_IFDIR || move.isExchange, context.policies.hasClassRules {
+            nodes.resetClasses()
+        }
         move.node.renames.end()
     }
 

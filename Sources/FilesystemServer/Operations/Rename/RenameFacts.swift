@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 import LinuxSystem
 
 /// The names of a rename, with their nodes and status.

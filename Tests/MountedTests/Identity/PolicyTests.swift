@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Checks the rules for paths: the order of the configuration files, the reading of changed files without a new mount, and
+    /// the effect of the rules.
+    @Suite struct PolicyTests {
+        /// A user's directory of configuration files.
+        private struct Configuration {
+            let directory: String
+
+            init() throws {
+                directory = try Lab.freshDirectory("configuration")
+                try Program("mkdir").run(directory + "/truce")
+            }
+
+            var file: String { directory + "/truce/truce.toml" }
+            var environment: [String: String] { ["XDG_CONFIG_HOME": directory] }
+        }
+
+        private static func show(_ path: String, origin: Bool = false) throws -> [String] {
+            let outcome =
+                origin
+                ? try TruceCommand.run("config", "show", "--origin", path)
+                : try TruceCommand.run("config", "show", path)
+            return outcome.text.split(separator: "\n").map { String($0) }
+        }
+
+        @Test(
+            "`config show` prints each setting of a path, with the line that decides, as soon as a file has changed"
+        )
+        func configShowPrintsTheLineThatDecides() throws {
+            let user = try Configuration()
+            try MountedDirectory.with(environment: user.environment) { mount in
+                let (notes, source) = (mount.path + "/a/notes.md", mount.path + "/.truce.toml")
+                try Program("mkdir").run(mount.path + "/a")
+                #expect(try Self.show(notes) == ["unseen = keep", "class = document"])
+                #expect(
+                    try Self.show(notes, origin: true) == [
+                        "unseen = keep (the standard value)", "class = document (the standard value)",
+                    ])
+                try FileContents.write("[[paths]]\npattern = \"*.md\"\nunseen = \"fail\"\n", to: source)
+                #expect(
+                    try Self.show(notes, origin: true)[0] == "unseen = fail (\(source):3, pattern '*.md')")
+                // The user's file goes before the file in the source.
+                try FileContents.write(
+                    """
+                    [[paths]]
+                    pattern = ["/a/", "b"]
+                    unseen = "keep"
+                    [[paths]]
+                    pattern = "*.md"
+                    programs = ["background", "shells"]
+                    unseen = "off"
+                    """, to: user.file)
+                #expect(
+                    try Self.show(notes, origin: true) == [
+                        "unseen = off for background, shells (\(user.file):7, pattern '*.md')",
+                        "unseen = keep (\(user.file):3, pattern '/a/')",
+                        "class = document (the standard value)",
+                    ])
+                #expect(
+                    try Self.show(mount.path + "/notes.md") == [
+                        "unseen = off for background, shells", "unseen = fail", "class = document",
+                    ])
+                try Program("rm").run(user.file, source)
+                #expect(try Self.show(notes)[0] == "unseen = keep")
+                let outcome = try TruceCommand.attempt("config", "show", user.directory)
+                #expect(outcome.ending == .exited(3) && outcome.errorText.contains("not in a folder mounted"))
+            }
+        }
+
+        @Test(
+            "If a changed file has an error, the command names the line and the reason, and the former rules stay"
+        )
+        func formerRulesStayDuringAnError() throws {
+            let user = try Configuration()
+            try FileContents.write("[[paths]]\npattern = \"*\"\nunseen = \"fail\"\n", to: user.file)
+            try MountedDirectory.with(environment: user.environment) { mount in
+                #expect(try Self.show(mount.path + "/a")[0] == "unseen = fail")
+                try FileContents.write("[[paths]]\npattern = \"*\"\nunseen = \"merge\"\n", to: user.file)
+                let outcome = try TruceCommand.run("config", "show", mount.path + "/a")
+                #expect(outcome.text.hasPrefix("unseen = fail\n"))
+                let problem = "\(user.file):3: unseen = \"merge\" is not in this release"
+                #expect(outcome.errorText.contains(problem), "\(outcome.errorText)")
+                #expect(outcome.errorText.contains("the rules that it had before stay in force"))
+                #expect(try TruceCommand.attempt("doctor", mount.path).text.contains(problem))
+                // A program that others may replace is not trusted, nor is a file of another user.
+                let source = mount.path + "/.truce.toml"
+                try Program("ln").run("-s", user.file, source)
+                let refused = try TruceCommand.run("config", "show", mount.path + "/a")
+                #expect(
+                    refused.errorText.contains("\(source): it is a symbolic link"), "\(refused.errorText)")
+            }
+        }
+
+        @Test("Rules for programs in a changed file take effect without a new mount")
+        func rulesForProgramsTakeEffectWithoutANewMount() throws {
+            let user = try Configuration()
+            try MountedDirectory.with(environment: user.environment) { mount in
+                try FileContents.write("[programs.background]\nnames = [\"my-backup\"]\n", to: user.file)
+                // The daemon looks at its files every two seconds.
+                try eventually(within: .seconds(20), "the daemon to read the changed file") {
+                    try TruceCommand.run("rules", mount.path).text.contains("my-backup")
+                }
+            }
+        }
+
+        @Test("A rule gives files another class, also after a move, and only while the rule exists")
+        func aRuleGivesFilesAnotherClass() throws {
+            let user = try Configuration()
+            try MountedDirectory.with(environment: user.environment) { source in
+                try Script("mkdir \"$1/kept\" \"$1/other\"; touch \"$1/kept/app.log\" \"$1/other/app.log\"")
+                    .run(source)
+            } body: { mount in
+                let actor = try ScriptedProcess()
+                // An open that appends to a log makes no claim.
+                let makesClaim = { (name: String) throws -> Bool in
+                    let before = try mount.counters.granted
+                    try actor.must("open", "h", mount.path + "/" + name, "O_WRONLY|O_APPEND")
+                    try actor.must("close", "h")
+                    return try mount.counters.granted > before
+                }
+                #expect(try !makesClaim("kept/app.log"))
+                let rule = mount.path + "/.truce.toml"
+                try FileContents.write("[[paths]]\npattern = \"kept/\"\nclass = \"document\"\n", to: rule)
+                #expect(try Self.show(mount.path + "/kept/app.log")[1] == "class = document")
+                #expect(try makesClaim("kept/app.log"))
+                #expect(try !makesClaim("other/app.log"))
+                try Script("cd \"$1\"; mv kept moved; mv other kept").run(mount.path)
+                #expect(try !makesClaim("moved/app.log"))
+                #expect(try makesClaim("kept/app.log"))
+                try Program("rm").run(rule)
+                #expect(try Self.show(mount.path + "/kept/app.log")[1] == "class = log")
+                #expect(try !makesClaim("kept/app.log"))
+            }
+        }
+    }
+}
