@@ -36,6 +36,9 @@ package enum ProtocolLimits {
     /// The most intents of an access, and the most numbers of accesses in the member `within` of an access.
     package static let intents = 64
     package static let subscriptions = 16
+    /// The most runs of a connection, and the most globs in each list of a run.
+    package static let runs = 16
+    package static let globs = 64
     /// The most events that the daemon remembers. A client that subscribes again is sent the remembered events that it has not
     /// seen.
     package static let events = 4096

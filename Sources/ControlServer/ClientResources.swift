@@ -25,6 +25,7 @@ final class ClientResources: Sendable {
         var isClosed = false
         var presenters: Set<PresenterID> = []
         var accesses: [ClaimID: StartedAccess] = [:]
+        var runs: [RunID] = []
     }
 
     private struct StartedAccess {
@@ -304,10 +305,11 @@ final class ClientResources: Sendable {
 
     /// Removes all presenters of the connection and withdraws all its claims.
     func close() {
-        let (presenters, accesses) = state.withLock { state in
-            defer { (state.isClosed, state.presenters, state.accesses) = (true, [], [:]) }
-            return (state.presenters, state.accesses)
+        let (presenters, accesses, runs) = state.withLock { state in
+            defer { (state.isClosed, state.presenters, state.accesses, state.runs) = (true, [], [:], []) }
+            return (state.presenters, state.accesses, state.runs)
         }
+        for run in runs { services.engine.endRun(run) }
         services.engine.remove(presenters.sorted())
         for presenter in presenters { services.refusals.forget(presenter) }
         for (claim, startedAccess) in accesses.sorted(by: { $0.key < $1.key }) {
@@ -324,6 +326,40 @@ final class ClientResources: Sendable {
         guard !process.hasEnded else { throw .peerIsGone }
         state.withLock { $0.party = party }
         return party
+    }
+
+    /// Adds a run of the client. The run begins when its leases conflict with those of no earlier run.
+    func beginRun(
+        _ parameters: RunBeginParameters, token: String, watching process: ProcessWatch.WatchedProcess,
+        begin: @escaping @Sendable (RunID) -> Void,
+        suspended: @escaping @Sendable (UInt64, LeaseSuspension) -> Void
+    ) throws(ProtocolFailure) -> RunID {
+        guard let starter = try party(process).process, ProcessInspection.sharesPIDNamespace(peer.pid) else {
+            throw .denied("your process numbers mean nothing here: you are in another pid namespace")
+        }
+        let request = RunRequest(
+            name: parameters.name, starter: starter, user: peer.user, leases: try parameters.leases(),
+            isUncoordinated: parameters.uncoordinated ?? false)
+        let run = services.engine.addRun(request, token: token, begin: begin, suspended: suspended)
+        guard let run else {
+            throw .tooMany("this mount has \(RunRegistry.mostRuns) runs; wait for the end of one")
+        }
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.runs.append(run) }
+            return state.isClosed
+        }
+        if isClosed {
+            services.engine.endRun(run)
+            throw .cancelled
+        }
+        return run
+    }
+
+    func endRun(_ number: UInt64) {
+        let run = state.withLock { state in
+            state.runs.firstIndex { $0.number == number }.map { state.runs.remove(at: $0) }
+        }
+        if let run { services.engine.endRun(run) }
     }
 
     private func release(_ claim: ClaimID) {

@@ -43,6 +43,7 @@ public struct Party: Hashable, Sendable {
         var user: UInt32?
         var session: Int32
         var terminals: [Int32]
+        let run: RunID?
     }
 
     /// The storage for `Common`. Thousands of claims of one process can share it; see ``shareStorage(with:)``.
@@ -61,7 +62,8 @@ public struct Party: Hashable, Sendable {
 
     /// The process; nil if it is unknown: its thread has ended, it is the kernel, or it is in another pid namespace.
     public var process: ProcessID? { box.common.process }
-    /// The ancestors of the process, the parent first, without pid 1 and service managers.
+    /// The ancestors of the process, the parent first, without pid 1 and service managers. The last ancestors stand for the
+    /// runs to which the process belongs.
     public var ancestors: [ProcessID] { box.common.ancestors }
     public var programClass: ProgramClass { box.common.programClass }
     /// The name of the program, from `/proc/PID/comm`; empty if Truce did not read it.
@@ -85,6 +87,12 @@ public struct Party: Hashable, Sendable {
         get { box.common.terminals }
         set { common.terminals = newValue }
     }
+    /// The innermost run to which the process belongs; nil if it belongs to none.
+    public var run: RunID? { box.common.run }
+    /// Whether the party stands for a run, and not for a process: it makes the claims of the run's leases (X7).
+    public var isLease: Bool { process?.isRun ?? false }
+    /// The pid that users read; 0 if the process is unknown. For a lease, the pid of `truce run`.
+    public var shownProcess: Int32 { isLease ? run?.pid ?? 0 : process?.number ?? 0 }
     /// The thread that makes the claim; 0 if the thread is unknown.
     public var thread: Int32 = 0
     /// The purpose of an access over the control socket; nil for every other access.
@@ -100,12 +108,22 @@ public struct Party: Hashable, Sendable {
 
     public init(
         process: ProcessID?, ancestors: [ProcessID], programClass: ProgramClass = .ordinary,
-        program: [UInt8] = [], user: UInt32? = nil, session: Int32 = 0, terminals: [Int32] = []
+        program: [UInt8] = [], user: UInt32? = nil, session: Int32 = 0, terminals: [Int32] = [],
+        runs: [RunID] = []
     ) {
         box = Box(
             Common(
-                process: process, ancestors: ancestors, programClass: programClass, program: program,
-                user: user, session: session, terminals: terminals))
+                process: process, ancestors: ancestors + runs.map(\.process), programClass: programClass,
+                program: program, user: user, session: session, terminals: terminals, run: runs.first))
+    }
+
+    /// The party that makes the claims of a run's leases (X7).
+    public init(leasesOf run: RunID, user: UInt32) {
+        box = Box(
+            Common(
+                process: run.process, ancestors: [], programClass: .ordinary,
+                program: Array("truce run '\(run.name)'".utf8), user: user, session: 0, terminals: [0],
+                run: run))
     }
 
     private init(box: Box) { self.box = box }
@@ -175,9 +193,11 @@ public struct Party: Hashable, Sendable {
     }
 
     /// Whether the other party is the process or the partner of this party, or a descendant of one of the two.
+    ///
+    /// A lease includes no party: what the processes of a run do is their own (X7).
     public func includes(_ other: Party) -> Bool {
         anyIdentity { one in
-            guard let process = one.process else { return false }
+            guard let process = one.process, !process.isRun else { return false }
             return other.anyIdentity { $0.process == process || $0.ancestors.contains(process) }
         }
     }
@@ -200,7 +220,8 @@ public struct Party: Hashable, Sendable {
 
     private func worksItself(for presenter: Party) -> Bool {
         guard let process, let owner = presenter.process else { return false }
-        if process == owner { return true }
+        // X7: A lease is for all processes of its run, so also for the presenters among them.
+        if process == owner || process.isRun && presenter.ancestors.contains(process) { return true }
         guard let distance = ancestors.firstIndex(of: owner) else { return false }
         let home = presenter.terminals.first ?? 0
         return terminals.prefix(distance + 1).allSatisfy { $0 == 0 || $0 == home }

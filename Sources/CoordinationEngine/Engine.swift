@@ -81,6 +81,8 @@ package final class Engine: Sendable {
     /// The user id that is used if the user of a process is unknown.
     static let unknownUser = UInt32.max
     package let journal = Journal()
+    /// The runs of `truce run`, and the documents of their leases.
+    package let runs: RunRegistry
     package let timers: Timers
     package let workers: WorkerPool
     package let log: @Sendable (String) -> Void
@@ -98,6 +100,7 @@ package final class Engine: Sendable {
         log: @escaping @Sendable (String) -> Void
     ) {
         self.bounds = bounds
+        runs = RunRegistry(bounds)
         delays = DelayLedger(allowing: bounds.guestDelay, besides: owner)
         self.timers = timers
         self.workers = workers
@@ -117,11 +120,26 @@ package final class Engine: Sendable {
         ClaimID(nextClaim.wrappingAdd(1, ordering: .relaxed).oldValue)
     }
 
+    /// Takes numbers for claims that are made later, but count as earlier than all claims with later numbers (Q1).
+    func reserveClaimIDs(_ count: Int) -> Range<UInt64> {
+        let added = nextClaim.wrappingAdd(UInt64(count), ordering: .relaxed)
+        return added.oldValue..<added.newValue
+    }
+
     /// Makes a claim; never blocks.
     ///
     /// If the claim waits, the caller must call ``onDecision(_:tell:)``; only in this case a closure is allocated. A
     /// claim can wait and still be granted before this method returns. The basis of the grant is then not `free`.
+    ///
+    /// If a run's lease covers an item of the claim, the claim of the lease is made first (D234).
     package func claim(_ request: ClaimRequest, by claimant: any Claimant) -> Admission {
+        if runs.hasLeases { claimLeases(before: request, by: claimant) }
+        return claimAlone(request, by: claimant)
+    }
+
+    /// Makes a claim without a look at the leases.
+    @inline(__always)
+    func claimAlone(_ request: ClaimRequest, by claimant: any Claimant) -> Admission {
         let now = Self.now
         let (grant, dropped): (Grant?, JournalEntry?) = state.withLock { state in
             let (grant, dropped) = begin(request, by: claimant, at: now, in: &state)
@@ -137,6 +155,9 @@ package final class Engine: Sendable {
             return .granted(grant)
         }
         dispatch(nil)
+        if !runs.isEmpty, request.nature != .batch, runs.passesWaits(claimant.identify()) {
+            force(request.claim)
+        }
         return admission(of: request.claim)
     }
 

@@ -44,7 +44,7 @@ final class MountContext: Sendable {
         self.store = store
         processes = ProcessResolver(
             using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle,
-            knowing: ProgramClasses(configuration.programs))
+            knowing: ProgramClasses(configuration.programs), and: engine.runs)
         policies = PathPolicies(configuration.paths)
         submounts = Submounts(
             source: try root.status(), at: Array(configuration.sourceName.utf8), in: try MountTable.current(),

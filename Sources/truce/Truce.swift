@@ -24,7 +24,8 @@ package struct Truce: ParsableCommand {
                 ConfigCommand.self,
                 WhyCommand.self, PsCommand.self, DoctorCommand.self,
                 KeptCommand.self, ReadCommand.self,
-                WriteCommand.self, PresentCommand.self, SocketCommand.self, ServeCommand.self,
+                WriteCommand.self, RunCommand.self, PresentCommand.self, SocketCommand.self,
+                ServeCommand.self,
             ])
     }
 

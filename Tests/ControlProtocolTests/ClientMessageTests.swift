@@ -78,6 +78,10 @@ struct ClientMessageTests {
             VersionReadParameters(id: "0123456789abcdef", offset: 0, length: 1, of: [0x61, 0xFF, 0x2F, 0x62])),
         .preserveVersion(PreserveParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
         .showSettings(SettingsParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
+        .beginRun(RunBeginParameters(name: "build")),
+        .beginRun(
+            RunBeginParameters(name: "é", write: ["a/**"], read: ["*.md", "b?"], isUncoordinated: true)),
+        .endRun(RunEndParameters(run: UInt64.max)),
     ]
 
     @Test("the server decodes each request that a client encodes to an equal request", arguments: requests)

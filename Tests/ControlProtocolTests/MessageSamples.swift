@@ -19,7 +19,7 @@ enum MessageSamples {
     ]
 
     static let bytes: [UInt8] = [0x61, 0xFF, 0x2F, 0x62]
-    static let actor = ProcessDescriptionForm(pid: 5, user: 6, program: Array("p".utf8))
+    static let actor = ProcessDescriptionForm(pid: 5, user: 6, program: Array("p".utf8), name: "n")
     static let cause = CauseForm(
         pid: 7, program: Array("vi".utf8), user: 1, operation: "read", isOutOfBand: true)
 
@@ -56,6 +56,7 @@ enum MessageSamples {
         PresenterRequest.allCases.map { .question(.number(9), question($0)) }
         + PresenterNotice.allCases.map { .noticeMessage(noticeMessage($0)) }
         + EventKind.allCases.map { .event(event($0)) }
+        + [.runSuspended(RunSuspendedForm(run: 1, reason: "holdExpired", words: "w"))]
 }
 
 /// The result of a request, and the decoder that the client uses for it.
@@ -91,7 +92,7 @@ extension MessageSamples {
                     SubscribeResult(subscription: 9, epoch: "e", sequence: 4, hasGap: true),
                     Response.subscribe)
             ]
-        case .remove, .endAccess, .willMove, .didMove, .unsubscribe:
+        case .remove, .endAccess, .willMove, .didMove, .unsubscribe, .endRun:
             [ResultSample(EmptyResult(), Response.done)]
         case .why, .ps: [ResultSample(snapshot, Response.snapshot)]
         case .showSettings: [ResultSample(settings, Response.showSettings)]
@@ -101,6 +102,7 @@ extension MessageSamples {
             [ResultSample(VersionReadResult(content: bytes, isAtEnd: true), Response.readVersion)]
         case .preserveVersion:
             [ResultSample(PreserveResult(id: "0123456789abcdef"), Response.preserveVersion)]
+        case .beginRun: [ResultSample(RunBeginResult(run: 1, token: "t"), Response.beginRun)]
         }
     }
 
@@ -146,6 +148,11 @@ extension MessageSamples {
             files: [RulesForm.File(path: "/f", problem: "p")],
             programs: [RulesForm.Program(table: "background", name: "n", belongs: true, from: "/f")]),
         delays: [delay], delaysOfAll: [delay],
+        runs: [
+            RunForm(
+                run: 1, name: "n", pid: 2, user: 3, write: ["a"], read: ["b"], uncoordinated: true,
+                isWaiting: true, suspension: "tooMany", documents: 4)
+        ],
         waiting: [
             WaitingClaimForm(
                 claim: 1, actor: actor, access: "updating", path: bytes, since: 2, holders: [actor])

@@ -42,7 +42,7 @@ struct SchemaTests {
                 kind: "serverMessage", message: try message.encoded(), below: "params", toleratesRemoval: true
             ) { message in
                 switch Self.attempt({ try IncomingMessage(decoding: message) }) {
-                case .question, .noticeMessage, .event: true
+                case .question, .noticeMessage, .event, .runSuspended: true
                 case .response, .unknown, nil: false
                 }
             }

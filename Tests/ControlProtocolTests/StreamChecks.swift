@@ -103,6 +103,7 @@ extension StreamChecks {
             case .question(let id, let question): .question(id, question)
             case .noticeMessage(let noticeMessage): .noticeMessage(noticeMessage)
             case .event(let event): .event(event)
+            case .runSuspended(let form): .runSuspended(form)
             case .response, .unknown: nil
             }
         if let again {

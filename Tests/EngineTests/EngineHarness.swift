@@ -79,11 +79,11 @@ final class StandInClaimant: Claimant {
 
     init(
         _ program: String, _ number: Int32, ancestors: [Int32] = [], purpose: String? = nil,
-        of user: UInt32? = nil, atEnd: @escaping @Sendable () -> Void = {}
+        of user: UInt32? = nil, in runs: [RunID] = [], atEnd: @escaping @Sendable () -> Void = {}
     ) {
         var party = Party(
             process: ProcessID(number: number, started: 1),
-            ancestors: ancestors.map { ProcessID(number: $0, started: 1) })
+            ancestors: ancestors.map { ProcessID(number: $0, started: 1) }, runs: runs)
         party.program = Array(program.utf8)
         party.user = user
         party.purpose = purpose.map { Purpose($0) }

@@ -12,7 +12,11 @@ extension Party {
     ///
     /// They do if the processes are the same, or one is an ancestor of the other. If both parties have a purpose, only
     /// the purposes are compared. All unknown parties are treated as one program.
+    ///
+    /// X7: A lease is one program only with itself. It lasts as long as its run, and presenters learn of the run's changes
+    /// before that.
     func isOneProgram(with other: Party) -> Bool {
+        if isLease || other.isLease { return process == other.process }
         if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         if process == nil, other.process == nil { return true }
         return isRelated(to: other)

@@ -18,6 +18,8 @@ package struct StatusForm: Hashable, Sendable, Codable {
     /// How long all guests together have delayed each user. It contains only users that were delayed longer than one guest
     /// alone may delay them.
     package var delaysOfAll: [DelayForm]?
+    /// The runs, the oldest first; nil in a reply of an older daemon.
+    package var runs: [RunForm]?
     package var waiting: [WaitingClaimForm]
     package var journal: [JournalStepForm]
 
@@ -25,10 +27,12 @@ package struct StatusForm: Hashable, Sendable, Codable {
         mount: MountForm, pid: Int32, version: String, options: OptionsForm, counters: CountersForm,
         use: ResourceUsageForm? = nil, around: SourceWatchForm? = nil, rules: RulesForm? = nil,
         delays: [DelayForm]? = nil,
-        delaysOfAll: [DelayForm]? = nil, waiting: [WaitingClaimForm], journal: [JournalStepForm]
+        delaysOfAll: [DelayForm]? = nil, runs: [RunForm]? = nil, waiting: [WaitingClaimForm],
+        journal: [JournalStepForm]
     ) {
         (self.delays, self.delaysOfAll) = (delays, delaysOfAll)
         self.around = around
+        self.runs = runs
         self.rules = rules
         self.mount = mount
         self.pid = pid
@@ -179,10 +183,13 @@ package struct ProcessDescriptionForm: Hashable, Sendable, Codable {
     package var pid: Int32
     package var user: UInt32?
     package var program: String
+    /// The run of the process, or else the name that its environment has in TRUCE_ACTOR; nil if there is none.
+    package var name: String?
 
-    package init(pid: Int32, user: UInt32?, program: [UInt8]) {
+    package init(pid: Int32, user: UInt32?, program: [UInt8], name: String? = nil) {
         self.pid = pid
         self.user = user
+        self.name = name
         self.program = String(decoding: program, as: UTF8.self)
     }
 }

@@ -36,6 +36,8 @@ package struct RequestMessage: Sendable, Encodable {
         case .listVersions(let parameters): try container.encode(parameters, forKey: .params)
         case .readVersion(let parameters): try container.encode(parameters, forKey: .params)
         case .preserveVersion(let parameters): try container.encode(parameters, forKey: .params)
+        case .beginRun(let parameters): try container.encode(parameters, forKey: .params)
+        case .endRun(let parameters): try container.encode(parameters, forKey: .params)
         }
     }
 }
@@ -90,6 +92,7 @@ package enum IncomingMessage: Hashable, Sendable {
     case question(MessageID, PresenterQuestion)
     case noticeMessage(PresenterNoticeMessage)
     case event(EventForm)
+    case runSuspended(RunSuspendedForm)
     /// A message of a kind that this client does not know, from a newer server. If it has an id, it is a request, and the
     /// client answers with the error -32601.
     case unknown(method: String, MessageID?)
@@ -121,6 +124,8 @@ extension IncomingMessage: Decodable {
             self = .noticeMessage(PresenterNoticeMessage(notice, parameters))
         } else if id == nil, method == EventForm.method {
             self = .event(try container.decode(EventForm.self, forKey: .params))
+        } else if id == nil, method == RunSuspendedForm.method {
+            self = .runSuspended(try container.decode(RunSuspendedForm.self, forKey: .params))
         } else {
             self = .unknown(method: method, id)
         }

@@ -20,6 +20,8 @@ package enum ClientRequest: Hashable, Sendable {
     case listVersions(VersionListParameters)
     case readVersion(VersionReadParameters)
     case preserveVersion(PreserveParameters)
+    case beginRun(RunBeginParameters)
+    case endRun(RunEndParameters)
 
     static func decode(method: String, parameters: (any Decoder)?) -> Result<ClientRequest, ProtocolFailure> {
         do {
@@ -44,6 +46,8 @@ package enum ClientRequest: Hashable, Sendable {
                 return .success(.listVersions(try decode(parameters) ?? VersionListParameters(path: [])))
             case .readVersion: return .success(.readVersion(try required(parameters)))
             case .preserveVersion: return .success(.preserveVersion(try required(parameters)))
+            case .beginRun: return .success(.beginRun(try required(parameters)))
+            case .endRun: return .success(.endRun(try required(parameters)))
             case nil: return .failure(.unknownMethod(method))
             }
         } catch let failure as ProtocolFailure {
@@ -103,6 +107,7 @@ package enum Response: Hashable, Sendable, Encodable {
     case listVersions(VersionListResult)
     case readVersion(VersionReadResult)
     case preserveVersion(PreserveResult)
+    case beginRun(RunBeginResult)
 
     package func encode(to encoder: any Encoder) throws {
         switch self {
@@ -117,6 +122,7 @@ package enum Response: Hashable, Sendable, Encodable {
         case .listVersions(let result): try result.encode(to: encoder)
         case .readVersion(let result): try result.encode(to: encoder)
         case .preserveVersion(let result): try result.encode(to: encoder)
+        case .beginRun(let result): try result.encode(to: encoder)
         }
     }
 }
@@ -193,6 +199,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
         "status", "presenter/register", "presenter/unsaved", "access/begin", "access/prepare",
         "access/willMove", "access/didMove",
         "events/subscribe", "why", "ps", "config/show", "kept/list", "kept/read",
+        "run/begin",
     ]
     package var limits = Limits()
 

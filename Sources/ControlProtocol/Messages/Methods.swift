@@ -20,6 +20,8 @@ extension ClientRequest {
         case listVersions = "kept/list"
         case readVersion = "kept/read"
         case preserveVersion = "kept/keep"
+        case beginRun = "run/begin"
+        case endRun = "run/end"
     }
 
     package var method: Method {
@@ -41,6 +43,8 @@ extension ClientRequest {
         case .listVersions: .listVersions
         case .readVersion: .readVersion
         case .preserveVersion: .preserveVersion
+        case .beginRun: .beginRun
+        case .endRun: .endRun
         }
     }
 }

@@ -124,6 +124,7 @@ package enum ServerMessage: Hashable, Sendable, Encodable {
     case question(MessageID, PresenterQuestion)
     case noticeMessage(PresenterNoticeMessage)
     case event(EventForm)
+    case runSuspended(RunSuspendedForm)
 
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
@@ -139,6 +140,9 @@ package enum ServerMessage: Hashable, Sendable, Encodable {
         case .event(let event):
             try container.encode(EventForm.method, forKey: .method)
             try container.encode(event, forKey: .params)
+        case .runSuspended(let form):
+            try container.encode(RunSuspendedForm.method, forKey: .method)
+            try container.encode(form, forKey: .params)
         }
     }
 

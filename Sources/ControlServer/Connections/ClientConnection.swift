@@ -32,6 +32,7 @@ final class ClientConnection: ChannelDuplexHandler {
     let accepted = BootTicks.now
     private(set) lazy var presenters = ConnectionPresenters(of: self, in: services)
     private(set) lazy var accesses = ConnectionAccesses(of: self, in: services)
+    private(set) lazy var runs = ConnectionRuns(of: self, in: services)
     private(set) lazy var events = ConnectionSubscriptions(of: self, in: services)
     private lazy var outbox = Outbox(to: channel) { [weak self] in self?.serve() }
 
@@ -161,7 +162,8 @@ extension ClientConnection {
         // Much input was read, but it contained too few messages to reach the limits in the loop. For example, the input
         // consisted of empty lines.
         if !isEnding, bytes >= ProtocolLimits.bytesPerRead { return yieldLoop(after: bytes, since: begin) }
-        if isDrained, hasInputEnded, flow.isIdle, !accesses.hasWaitingAccesses, !isEnding {
+        let isWaiting = accesses.hasWaitingAccesses || runs.hasWaitingRuns
+        if isDrained, hasInputEnded, flow.isIdle, !isWaiting, !isEnding {
             if reader.isInMessage {
                 end(with: .invalidRequest("the last message is cut off"))
             } else {
@@ -221,7 +223,8 @@ extension ClientConnection {
     }
 
     private func cancel(_ id: MessageID) {
-        if flow.drop(id) { answer(id, .cancelled) } else { accesses.cancel(id) }
+        if flow.drop(id) { return answer(id, .cancelled) }
+        if !runs.cancel(id) { accesses.cancel(id) }
     }
 
     private func start(_ id: MessageID, _ request: Result<ControlProtocol.ClientRequest, ProtocolFailure>) {

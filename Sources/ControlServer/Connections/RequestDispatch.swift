@@ -47,6 +47,8 @@ extension ClientConnection {
             // The reply contains the bytes as base64, which is a third longer.
             runQuery(id, reserving: parameters.length / 3 * 4) { try $0.store().read(parameters, for: $1) }
         case .preserveVersion(let parameters): accesses.preserve(parameters, answering: id)
+        case .beginRun(let parameters): runs.begin(parameters, answering: id)
+        case .endRun(let parameters): runs.end(parameters.run, answering: id)
         }
     }
 }

@@ -8,7 +8,7 @@ import LinuxSystem
 extension CauseForm {
     init(_ cause: Cause) {
         self.init(
-            pid: cause.party.process?.number ?? 0, program: cause.party.program, user: cause.party.user,
+            pid: cause.party.shownProcess, program: cause.party.program, user: cause.party.user,
             operation: cause.access.name, isOutOfBand: cause.party.isOutOfBand)
     }
 }

@@ -20,7 +20,7 @@ extension StatusForm {
             rules: RulesForm(files: files, programs: programs),
             delays: report.delays.map { $0.map { DelayForm($0, at: Engine.now) } },
             delaysOfAll: report.delaysOfAll.map { $0.map { DelayForm($0, at: Engine.now) } },
-            waiting: waiting,
+            runs: report.runs.map(RunForm.init), waiting: waiting,
             journal: journal.reversed())
     }
 }
@@ -108,7 +108,21 @@ extension RulesForm.Program {
 }
 
 extension ProcessDescriptionForm {
-    init(_ actor: ProcessDescription) { self.init(pid: actor.pid, user: actor.user, program: actor.program) }
+    init(_ actor: ProcessDescription) {
+        self.init(pid: actor.pid, user: actor.user, program: actor.program, name: actor.name)
+    }
+}
+
+extension RunForm {
+    init(_ report: RunReport) {
+        let globs = { (isWrite: Bool) in
+            report.leases.filter { $0.isWrite == isWrite }.map(\.pattern.text)
+        }
+        self.init(
+            run: report.run.number, name: report.run.name, pid: report.run.pid, user: report.user,
+            write: globs(true), read: globs(false), uncoordinated: report.isUncoordinated,
+            isWaiting: report.isWaiting, suspension: report.suspension?.rawValue, documents: report.documents)
+    }
 }
 
 extension WaitingClaimForm {

@@ -125,6 +125,7 @@ extension Engine {
 
     package static func name(of attribution: Attribution) -> String {
         let (process, program) = attribution.identity
-        return "\(program.map { String(decoding: $0, as: UTF8.self) } ?? "an ended process") (\(process))"
+        let name = "\(program.map { String(decoding: $0, as: UTF8.self) } ?? "an ended process") (\(process))"
+        return attribution.run.map { "\(name) of run '\($0.name)'" } ?? name
     }
 }

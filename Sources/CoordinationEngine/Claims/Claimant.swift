@@ -27,11 +27,15 @@ package protocol Claimant: JournalSubject {
     var observationThreads: LazyWorkerPool? { get }
     /// Tells the claimant that its claim is on another item now. The call comes before the grant of the claim.
     func retarget(from former: ItemID, to item: ItemID)
+    /// Tells the claimant that its claim was suspended at a time limit or because of a deadlock.
+    func didSuspend(because reason: Suspension)
 }
 
 extension Claimant {
     /// Does nothing, because most claims never move to another item.
     package func retarget(from former: ItemID, to item: ItemID) {}
+    /// Does nothing, because most programs need not know.
+    package func didSuspend(because reason: Suspension) {}
     package var observationThreads: LazyWorkerPool? { nil }
     package var opener: UInt32? { nil }
     package func userMayWrite() -> Bool { true }
@@ -60,19 +64,22 @@ package struct Attribution: Sendable {
     package let program: [UInt8]?
     /// The user of the process; nil if the user can be found only by a look-up of the process.
     package let user: UInt32?
+    /// The run of the process; nil if there is none, or if the process was not looked up.
+    package let run: RunID?
     /// Returns the path relative to the source. The path is looked up only by the call, because most attributions are
     /// never read.
     package let path: @Sendable () -> [UInt8]
 
     package init(
         thread: Int32, at acted: Instant, process: Int32? = nil, program: [UInt8]? = nil, user: UInt32? = nil,
-        path: @escaping @Sendable () -> [UInt8]
+        run: RunID? = nil, path: @escaping @Sendable () -> [UInt8]
     ) {
         self.thread = thread
         self.acted = acted
         self.process = process
         self.program = program
         self.user = user
+        self.run = run
         self.path = path
     }
 
@@ -80,8 +87,8 @@ package struct Attribution: Sendable {
     /// unknown.
     package init(of party: Party, path: @escaping @Sendable () -> [UInt8]) {
         self.init(
-            thread: 0, at: Engine.now, process: party.process?.number ?? 0, program: party.program,
-            user: party.user, path: path)
+            thread: 0, at: Engine.now, process: party.shownProcess, program: party.program,
+            user: party.user, run: party.isLease ? nil : party.run, path: path)
     }
 
     /// The attribution of an action with an unknown process.

@@ -21,6 +21,7 @@ extension Engine {
         /// nil if an earlier effect of the event already delivers the mailbox's messages.
         case deliverAndCharge(Mailbox?, QuestionID)
         case logAction(DeferredLogLine)
+        case tellSuspended(any Claimant, Suspension, DeferredLogLine)
         case logDeadlock(Explanation, Deadlock.Resolution, (any JournalSubject)?)
     }
 
@@ -189,7 +190,9 @@ extension Engine {
         note(
             isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant, suspension.rawValue,
             in: &state)
-        return isForced ? .logAction(DeferredLogLine(what: words(for: suspension), subject: claimant)) : nil
+        guard isForced else { return nil }
+        let line = DeferredLogLine(what: words(for: suspension), subject: claimant)
+        return .tellSuspended(claimant, suspension, line)
     }
 
     /// Adds a deadlock to the journal and the log.
@@ -255,6 +258,11 @@ extension Engine {
             startCharging(question)
         case .logAction(let logLine):
             workers.run { [self] in logAction(logLine.what, logLine.subject.attribution) }
+        case .tellSuspended(let claimant, let suspension, let logLine):
+            workers.run { [self] in
+                logAction(logLine.what, logLine.subject.attribution)
+                claimant.didSuspend(because: suspension)
+            }
         case .logDeadlock(let explanation, let resolution, let subject):
             workers.run { [self] in
                 let whom = subject.map { Self.name(of: $0.attribution) } ?? "an ended process"

@@ -368,6 +368,6 @@ extension Engine {
 extension Cause {
     /// The text of a message for the journal and the log, such as `save for cat (712)`.
     func describes(_ what: String) -> String {
-        "\(what) for \(String(decoding: party.program, as: UTF8.self)) (\(party.process?.number ?? 0))"
+        "\(what) for \(String(decoding: party.program, as: UTF8.self)) (\(party.shownProcess))"
     }
 }

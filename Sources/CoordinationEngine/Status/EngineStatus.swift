@@ -11,6 +11,7 @@ extension Engine {
         var report = StatusReport(
             options: options, dataPath: dataPath, counters: counters.snapshot, waiting: waitingClaims,
             journal: journal.entries.map(Self.step))
+        report.runs = runs.reports
         report.use.claims = withState { $0.claims.count }
         if delays.hasGuests {
             (report.delays, report.delaysOfAll) = (delays.reports(at: Self.now), delays.sums(at: Self.now))

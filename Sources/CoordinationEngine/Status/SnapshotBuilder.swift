@@ -31,7 +31,9 @@ extension Engine {
             claims: facts.claims.map { id, entry, suspension, explanation in
                 let intents = entry.claimant.intents.map { IntentReport($0.access, $0.path()) }
                 return ClaimReport(
-                    claim: id, actor: ProcessDescription(lookingAt: entry.claimant.attribution),
+                    claim: id,
+                    actor: ProcessDescription(
+                        lookingAt: entry.claimant.attribution, in: runOfClaimant(entry.claimant)),
                     intents: intents,
                     state: entry.isWaiting ? .waiting : suspension.map { .suspended($0) } ?? .held,
                     since: entry.since, reasons: entry.isWaiting ? explanation.sentences : [],
@@ -46,6 +48,13 @@ extension Engine {
                     isUnsaved: isUnsaved)
             },
             delays: item != nil && delays.hasGuests ? delays.reports(among: facts.users, at: now) : nil)
+    }
+
+    /// The run of a claimant. The process is looked up only while there is a run.
+    private func runOfClaimant(_ claimant: any Claimant) -> RunID? {
+        if runs.isEmpty { return nil }
+        let party = claimant.identify()
+        return party.isLease ? nil : party.run
     }
 
     private func exceeded(by entry: ClaimRecord, at now: Instant) -> DelayReport? {
@@ -180,12 +189,17 @@ extension ProcessDescription {
     /// Describes a process by its pid and not by the id of the thread, because users know the pid.
     init(_ attribution: Attribution) {
         let (process, program) = attribution.identity
-        self.init(pid: process, program: program ?? [])
+        self.init(pid: process, program: program ?? [], name: attribution.run?.name)
     }
 
     /// Describes a process and its user. Reads them from `/proc` if the attribution does not have them.
-    fileprivate init(lookingAt attribution: Attribution) {
+    fileprivate init(lookingAt attribution: Attribution, in run: RunID? = nil) {
         self.init(attribution)
+        // A process of a run has the name of the run, and any other process the name in its environment.
+        name =
+            name ?? run?.name
+            ?? ProcessInspection.environment(ofProcess: pid, [ActorName.variable])[0]
+            .flatMap { String(validating: $0, as: UTF8.self) }.flatMap { ActorName.isValid($0) ? $0 : nil }
         user = attribution.user
         if user == nil, attribution.isStillThere {
             user = ProcessInspection.status(ofThread: attribution.thread)?.user
@@ -199,6 +213,6 @@ extension PresenterReport.UnansweredQuestion {
         self.init(
             request: question.request, asked: question.asked, deadline: question.deadline,
             actor: ProcessDescription(
-                pid: party.process?.number ?? 0, user: party.user, program: party.program))
+                pid: party.shownProcess, user: party.user, program: party.program))
     }
 }

@@ -36,6 +36,8 @@ package struct StatusReport: Hashable, Sendable {
     package var delays: [DelayReport]?
     /// The delays by all guests together that exceed the allowance of a single guest.
     package var delaysOfAll: [DelayReport]?
+    /// The runs, the oldest first.
+    package var runs: [RunReport] = []
     /// The waiting claims, the oldest first.
     package var waiting: [WaitingClaim]
     /// The last steps of the journal, the oldest first.
@@ -170,9 +172,13 @@ package struct ProcessDescription: Hashable, Sendable {
     package var user: UInt32?
     /// The name of the program, as bytes, because a process may choose any name.
     package var program: [UInt8]
+    /// The run of the process, or else the name that its environment has in `TRUCE_ACTOR`; nil if there is none, or if it
+    /// was not looked up.
+    package var name: String?
 
-    package init(pid: Int32, user: UInt32? = nil, program: [UInt8]) {
+    package init(pid: Int32, user: UInt32? = nil, program: [UInt8], name: String? = nil) {
         self.pid = pid
+        self.name = name
         self.user = user
         self.program = program
     }

@@ -320,7 +320,7 @@ extension MountConnection {
             } catch {
                 channel.close(promise: nil)
             }
-        case .response, .event, .unknown: break
+        case .response, .event, .runSuspended, .unknown: break
         }
     }
 }

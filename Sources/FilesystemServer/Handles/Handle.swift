@@ -187,12 +187,10 @@ final class Handle: Claimant {
     var intents: [Intent] { [Intent(access) { [node] in node.path }] }
 
     var attribution: Attribution {
-        let (process, program) = state.withLock { state in
-            (state.identity.party?.process?.number, state.identity.program)
-        }
-        return Attribution(thread: thread, at: opened, process: process, program: program) { [node] in
-            node.path
-        }
+        let (party, program) = state.withLock { ($0.identity.party, $0.identity.program) }
+        return Attribution(
+            thread: thread, at: opened, process: party?.process?.number, program: program, run: party?.run
+        ) { [node] in node.path }
     }
 
     func identify() -> Party {

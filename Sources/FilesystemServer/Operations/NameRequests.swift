@@ -186,7 +186,9 @@ final class NameRequests: Sendable {
         let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
         let isUnanswered = !grant.unanswered.isEmpty
         let isSavedForLook = node.map { unsavedStats.hasUnreadSave($0.item, by: request.thread) } ?? false
-        let isLost = !writers.isEmpty || hasUnseen || isUnanswered || isSavedForLook
+        // A program outside of the run has written a document of the run's leases (D237).
+        let isForeign = node.map { engine.runs.hasForeignChange(of: $0.item, for: request.identify) } ?? false
+        let isLost = !writers.isEmpty || hasUnseen || isUnanswered || isSavedForLook || isForeign
         let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
         let aside = others.filter { node in
             guard node.kind == S_IFREG else { return false }
@@ -206,10 +208,11 @@ final class NameRequests: Sendable {
             }
             // `mustStay`: whether the version stays even if no writer writes to the file afterwards. One reason is an
             // unfinished access without a handle: the daemon then does not know all writers.
-            let mustStay = hasUnseen || isUnanswered || isSavedForLook
+            let mustStay = hasUnseen || isUnanswered || isSavedForLook || isForeign
             if let lost {
                 preserveFile(
                     lost, for: writers, mustStay: mustStay, because: grant.preservationCause, by: request)
+                engine.runs.noteOwnChange(of: lost.item, by: request.identify)
             }
             if let reply = parked.take() { step(reply) }
             engine.end(request.claim)

@@ -65,15 +65,17 @@ final class ProcessResolver: Sendable {
     private let openers = Mutex(Openers())
     private let lowered = LowPriorityPrograms()
     let programs: ProgramClasses
+    let actors: ActorFinder
     /// The last party that was found. Ten thousand waiting threads may have the same party, and this lets them share
     /// its memory.
     private let latest = Mutex(Party.nobody)
 
     init(
         using mount: MountEntry, counters: LiveCounters, readerIdle: TimeSpan,
-        knowing programs: ProgramClasses
+        knowing programs: ProgramClasses, and runs: RunRegistry
     ) {
         self.programs = programs
+        actors = ActorFinder(runs)
         (mountNumber, device) = (UInt64(mount.id), mount.device)
         self.counters = counters
         self.readerIdle = readerIdle
@@ -137,10 +139,12 @@ final class ProcessResolver: Sendable {
         // If the session's first process is in another pid namespace, the daemon cannot see the session's number. The
         // number of the process itself is used then.
         let session = leader.session != 0 ? leader.session : found.process
+        let ancestors = family.map(\.process)
         var party = Party(
-            process: found.id, ancestors: family.map(\.process),
+            process: found.id, ancestors: ancestors,
             programClass: programClass(of: found.id, called: leader.program), program: leader.program,
-            user: found.user, session: session, terminals: [leader.terminal] + family.map(\.terminal))
+            user: found.user, session: session, terminals: [leader.terminal] + family.map(\.terminal),
+            runs: actors.runs(of: found.id, user: found.user, ancestors: ancestors))
         party.thread = thread
         party.shareStorage(with: latest.withLock { $0 })
         latest.withLock { $0 = party }

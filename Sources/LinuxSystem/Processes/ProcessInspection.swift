@@ -67,6 +67,9 @@ package enum ProcessInspection {
     /// Whether `/proc` shows the PID namespace of this process. In another namespace, the same number means another process.
     private static let isOurs = readLink("/proc/self") == Array("\(getpid())".utf8)
 
+    /// Whether a pid means the same process to this process and in `/proc`.
+    static var sharesProcfs: Bool { isOurs }
+
     private static func file(_ name: String, of number: Int32) -> [UInt8]? {
         isOurs ? readSmallFile("/proc/\(number)/\(name)") : nil
     }

@@ -79,7 +79,7 @@ struct AccessArguments: ParsableArguments {
     }
 }
 
-/// The reason why `truce read` or `truce write` did not run the given command. The exit codes are those of env(1) and
+/// The reason why `truce read`, `truce write` or `truce run` did not run the given command. The exit codes are those of env(1) and
 /// timeout(1).
 struct AccessCommandFailure: Error {
     static let timedOut: Int32 = 124
@@ -90,12 +90,12 @@ struct AccessCommandFailure: Error {
     let code: Int32
     let message: String
 
-    /// Returns the exit code of `truce read` and `truce write` for a wrong command line. Returns nil for other
-    /// subcommands.
+    /// Returns the exit code of `truce read`, `truce write` and `truce run` for a wrong command line. Returns nil for
+    /// other subcommands.
     ///
     /// The code is 125, because the command that they run hardly ever uses it.
     static func code(ofWrong subcommand: String?) -> Int32? {
-        subcommand == "read" || subcommand == "write" ? otherFailure : nil
+        ["read", "write", "run"].contains(subcommand) ? otherFailure : nil
     }
 
     init(_ failure: ProtocolFailure) {

@@ -13,7 +13,10 @@ func durationText(_ milliseconds: UInt64) -> String {
 
 extension ProcessDescriptionForm {
     /// The name and process ID of the program, as text. The process ID 0 means that the program is unknown.
-    var text: String { pid == 0 ? "an unknown program" : "\(program.printable) (pid \(pid))" }
+    var text: String {
+        if pid == 0 { return "an unknown program" }
+        return "\(program.printable) (pid \(pid))" + (name.map { " as '\($0.printable)'" } ?? "")
+    }
 }
 
 extension CoordinationSnapshotForm {

@@ -41,6 +41,7 @@ extension StatusForm {
         lines.append(contentsOf: counterLines)
         if let use { lines.append(use.text) }
         lines.append(contentsOf: ((delays ?? []) + (delaysOfAll ?? [])).map(\.text))
+        lines += (runs ?? []).map(\.text)
         for claim in waiting {
             let holders = claim.holders.map(\.text).joined(separator: ", ")
             lines.append(
@@ -82,6 +83,24 @@ extension StatusForm {
             ("READ", counters.read), ("WRITE", counters.write), ("listed", counters.listed),
         ]
         return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]
+    }
+}
+
+extension RunForm {
+    /// The line about a run.
+    ///
+    /// Example: `run 'build' (pid 4711) of root: write 'src/**', 2 documents held`
+    var text: String {
+        let globs = [("write", write), ("read", read)].flatMap { word, globs in
+            globs.map { "\(word) '\($0.printable)'" }
+        }
+        var parts = globs
+        if uncoordinated { parts.append("passes all waits") }
+        if isWaiting { parts.append("waits for an earlier run") }
+        if !globs.isEmpty, !isWaiting { parts.append("documents held: \(documents)") }
+        if let suspension { parts.append("suspended (\(suspension.printable))") }
+        return "run '\(name.printable)' (pid \(pid)) of \(UserName.of(user))"
+            + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
     }
 }
 

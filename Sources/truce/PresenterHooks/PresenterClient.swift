@@ -165,7 +165,7 @@ package final class PresenterClient {
                 }
             case .unknown(let method, let id?):
                 try send(AnswerMessage(to: id, failure: .unknownMethod(method)))
-            case .unknown(_, nil), .response, .event: break
+            case .unknown(_, nil), .response, .event, .runSuspended: break
             }
         }
     }

@@ -32,6 +32,7 @@ extension SetAttributes {
         let isEndangering =
             cleanWriters.endangers(grant, by: claim)
             || unsavedStats.hasUnreadSave(node.item, by: request.thread)
+            || engine.runs.hasForeignChange(of: node.item, for: request.identify)
         guard isEndangering || node.hasLinksWithoutWriters || engine.suspendedWriter(beside: claim) != nil
         else {
             apply(change, to: node, under: claim, reply: reply)
@@ -50,6 +51,7 @@ extension SetAttributes {
                     try preserver.preserveContents(
                         of: node, because: grant.preservationCause, by: request, doubting: context.isTimeRacy,
                         before: step)
+                    engine.runs.noteOwnChange(of: node.item, by: request.identify)
                 } else {
                     step()
                 }

@@ -110,6 +110,7 @@ final class OpenPreservation: Sendable {
                     try preserver.preserveContents(
                         of: handle.node, because: cause, by: handle, doubting: context.isTimeRacy
                     ) { proceed(handle, nil, waiter) }
+                    context.engine.runs.noteOwnChange(of: handle.item, by: handle.identify)
                 } else {
                     if let cause {
                         try preserver.preserveContents(of: handle.node, because: cause, by: handle)
@@ -130,6 +131,9 @@ final class OpenPreservation: Sendable {
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
         if mayCut, handle.writesToOrphan { return .orphan }
         if handle.truncates, unsavedStats.hasUnreadSave(handle.item, by: handle.thread) { return .presenter }
-        return cleanWriters.endangers(grant, by: handle.claim) ? grant.preservationCause : nil
+        if cleanWriters.endangers(grant, by: handle.claim) { return grant.preservationCause }
+        // A program outside of the run has written a document of the run's leases (D237).
+        return mayCut && context.engine.runs.hasForeignChange(of: handle.item, for: handle.identify)
+            ? .claim : nil
     }
 }
