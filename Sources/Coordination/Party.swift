@@ -220,8 +220,7 @@ public struct Party: Hashable, Sendable {
 
     private func worksItself(for presenter: Party) -> Bool {
         guard let process, let owner = presenter.process else { return false }
-        // X7: A lease is for all processes of its run, so also for the presenters among them.
-        if process == owner || process.isRun && presenter.ancestors.contains(process) { return true }
+        if process == owner { return true }
         guard let distance = ancestors.firstIndex(of: owner) else { return false }
         let home = presenter.terminals.first ?? 0
         return terminals.prefix(distance + 1).allSatisfy { $0 == 0 || $0 == home }

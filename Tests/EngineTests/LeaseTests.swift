@@ -86,6 +86,36 @@ struct LeaseTests {
         harness.engine.endRun(run)
     }
 
+    @Test("X7: presenters are not asked about a lease, but about the accesses of its run")
+    func presentersAreAskedAboutAccessesOfTheRun() throws {
+        let harness = try EngineHarness()
+        let mailbox = Mailbox {}
+        let (presenter, _) = harness.present(1, by: StandInClaimant("nvim", 640), in: mailbox)
+        let (run, _) = try Self.begin(harness, write: ["*"])
+        let outsider = StandInClaimant("cat", 1)
+        harness.claim(.handle, (.read(), 1), by: outsider)
+        #expect(outsider.decision == nil)
+        #expect(harness.engine.runs.reports.map(\.documents) == [1])
+        #expect(mailbox.take().isEmpty)
+        let member = StandInClaimant("sed", 2, in: [run])
+        let write = harness.claim(.handle, (.write(.updating), 1), by: member)
+        let questions = mailbox.take().compactMap { message -> QuestionID? in
+            guard case .request(let question, .relinquishToWriter, nil, _) = message.content else {
+                return nil
+            }
+            return question
+        }
+        try #require(questions.count == 1)
+        #expect(member.decision == nil)
+        harness.engine.answer(questions[0], of: presenter, .done)
+        #expect(member.isGranted)
+        #expect(outsider.decision == nil)
+        harness.engine.end(write)
+        harness.engine.remove(presenter)
+        harness.engine.endRun(run)
+        #expect(outsider.isGranted)
+    }
+
     @Test("a lease queues behind a program that has the document already, and before all later programs")
     func aLeaseQueuesBehindHolders() throws {
         let harness = try EngineHarness()

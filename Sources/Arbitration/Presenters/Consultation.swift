@@ -68,6 +68,8 @@ extension Arbiter {
     /// P20: The questions of a claim to each presenter that the claim concerns. The party's own presenters are left
     /// out.
     func questionPlans(of claim: Claim, _ party: Party) -> [PresenterID: QuestionPlan] {
+        // X7: A lease itself reads and writes nothing. Presenters are asked about the accesses of its run.
+        if party.isLease { return [:] }
         var concerned: [(PresenterID, PresenterRelation, ClaimRequest.Part)] = []
         claim.forEachPart { part in
             forEachConcerned(by: part, of: claim) { concerned.append(($0, $1, part)) }
