@@ -15,11 +15,11 @@ struct PathRuleReader {
     /// The most rules for paths in a file. An entry makes a rule for each of its patterns and settings.
     static let mostRules = 500
 
+    /// The largest value of `keep-count`.
+    private static let largestCount = 10_000
+
     private static let list = "paths"
     private static let example = "[[paths]] with pattern = \"*.json\" and unseen = \"fail\""
-    private static let settings = ["unseen", "class"]
-    /// Settings that have no effect yet, so a file with one of them is refused.
-    private static let settingsOfLaterReleases = ["keep", "keep-for", "keep-count", "log"]
     /// Values of `unseen` that have no effect yet.
     private static let unseenOfLaterReleases = ["merge"]
 
@@ -51,9 +51,9 @@ struct PathRuleReader {
     }
 
     private func rules(of table: TOMLTable, _ entry: PathEntry) throws(RuleProblem) -> [PathRule] {
-        let known = ["pattern", "programs"] + Self.settings
+        let known = ["pattern", "programs"] + kinds.map(\.rawValue)
         if let key = table.keys.first(where: { !known.contains($0) }) {
-            if Self.settingsOfLaterReleases.contains(key) {
+            if PathSetting.Kind(rawValue: key).map({ !$0.isInThisRelease }) ?? false {
                 throw entry.problem(at: key, "'\(key)' is not in this release; take it out")
             }
             let list = known.map { "'\($0)'" }.joined(separator: ", ")
@@ -69,14 +69,14 @@ struct PathRuleReader {
                 "a file has one class for all programs; write 'class' in an entry without 'programs'")
         }
         var rules: [PathRule] = []
-        for key in Self.settings {
-            guard let value = table[key] else { continue }
-            let setting = try setting(key, value, entry)
-            let line = entry.line(of: key)
+        for kind in kinds {
+            guard let value = table[kind.rawValue] else { continue }
+            let setting = try setting(kind, value, entry)
+            let line = entry.line(of: kind.rawValue)
             rules += patterns.map { PathRule($0, programs: programs, setting, file: file, line: line) }
         }
         guard !rules.isEmpty else {
-            let list = Self.settings.map { "'\($0)'" }.joined(separator: ", ")
+            let list = kinds.map { "'\($0.rawValue)'" }.joined(separator: ", ")
             throw entry.problem(
                 at: nil, "this entry has no setting; add one of \(list), or take the entry out")
         }
@@ -130,33 +130,53 @@ struct PathRuleReader {
         return tables
     }
 
-    private func setting(
-        _ key: String, _ value: any TOMLValueConvertible, _ entry: PathEntry
-    ) throws(RuleProblem) -> PathSetting {
-        let values = key == "class" ? classes.map(\.rawValue) : policies.map(\.rawValue)
-        let known = values.map { "\"\($0)\"" }.joined(separator: ", ")
-        guard let text = value.string else {
-            throw entry.problem(at: key, "'\(key)' must be one of \(known)")
-        }
-        if key == "unseen", Self.unseenOfLaterReleases.contains(text) {
-            throw entry.problem(at: key, "\(key) = \"\(text)\" is not in this release; write one of \(known)")
-        }
-        if key == "unseen", let policy = policies.first(where: { $0.rawValue == text }) {
-            return .unseen(policy)
-        }
-        if key == "class", let itemClass = classes.first(where: { $0.rawValue == text }) {
-            return .itemClass(itemClass)
-        }
-        let place = scope == .source ? " in a file in the source" : ""
-        throw entry.problem(at: key, "'\(text)' is no value of '\(key)'\(place); known is \(known)")
+    /// The settings that the file may contain.
+    private var kinds: [PathSetting.Kind] {
+        PathSetting.Kind.allCases.filter { $0.isInThisRelease && (scope == .everywhere || $0 != .log) }
     }
 
-    /// The values of `unseen` that the file may contain.
-    private var policies: [UnseenPolicy] { scope == .source ? [.keep, .fail] : UnseenPolicy.allCases }
+    private func setting(
+        _ kind: PathSetting.Kind, _ value: any TOMLValueConvertible, _ entry: PathEntry
+    ) throws(RuleProblem) -> PathSetting {
+        let name = kind.rawValue
+        switch kind {
+        case .unseen:
+            if let text = value.string, Self.unseenOfLaterReleases.contains(text) {
+                throw entry.problem(
+                    at: name, "unseen = \"\(text)\" is not in this release; write another value")
+            }
+            let policies = scope == .source ? [.keep, .fail] : UnseenPolicy.allCases
+            return .unseen(try choice(of: policies, in: value, name, entry))
+        case .itemClass:
+            let classes: [ItemClass] =
+                scope == .source ? [.document] : [.document, .database, .log, .private]
+            return .itemClass(try choice(of: classes, in: value, name, entry))
+        case .keep: return .keep(try choice(of: KeepPolicy.allCases, in: value, name, entry))
+        case .log: return .log(try choice(of: LogPolicy.allCases, in: value, name, entry))
+        case .keepFor:
+            guard let span = value.string.flatMap({ TimeSpan(parsingLong: $0) }), span > .zero else {
+                throw entry.problem(at: name, "'\(name)' must be a time, for example \"48h\"")
+            }
+            return .keepFor(span)
+        case .keepCount:
+            guard let count = value.int, (1...Self.largestCount).contains(count) else {
+                throw entry.problem(at: name, "'\(name)' must be a number from 1 to \(Self.largestCount)")
+            }
+            return .keepCount(count)
+        }
+    }
 
-    /// The values of `class` that the file may contain.
-    private var classes: [ItemClass] {
-        scope == .source ? [.document] : [.document, .database, .log, .private]
+    /// Returns the value of a setting that must be one of `values`.
+    private func choice<Value: RawRepresentable<String>>(
+        of values: [Value], in value: any TOMLValueConvertible, _ name: String, _ entry: PathEntry
+    ) throws(RuleProblem) -> Value {
+        let known = values.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
+        guard let text = value.string else {
+            throw entry.problem(at: name, "'\(name)' must be one of \(known)")
+        }
+        if let found = values.first(where: { $0.rawValue == text }) { return found }
+        let place = scope == .source ? " in a file in the source" : ""
+        throw entry.problem(at: name, "'\(text)' is no value of '\(name)'\(place); known is \(known)")
     }
 }
 

@@ -10,16 +10,52 @@ public enum UnseenPolicy: String, Hashable, Sendable, CaseIterable {
     case off
 }
 
+/// Which contents of a file are preserved. The raw value is the text in a configuration file.
+public enum KeepPolicy: String, Hashable, Sendable, CaseIterable {
+    /// Contents that would be lost.
+    case losses
+    /// The contents before each write.
+    case writes
+}
+
+/// Which accesses to a file the log contains. The raw value is the text in a configuration file.
+public enum LogPolicy: String, Hashable, Sendable, CaseIterable {
+    /// All accesses that change the file or its name.
+    case changes
+    /// Reads, too.
+    case reads
+}
+
 /// One setting of an entry `[[paths]]` in a configuration file, with its value.
 public enum PathSetting: Hashable, Sendable {
     case unseen(UnseenPolicy)
     case itemClass(ItemClass)
+    case keep(KeepPolicy)
+    case keepFor(TimeSpan)
+    case keepCount(Int)
+    case log(LogPolicy)
 
-    /// The name of the setting in a configuration file.
-    public var name: String {
+    /// A kind of setting. The raw value is its name in a configuration file.
+    public enum Kind: String, Hashable, Sendable, CaseIterable {
+        case unseen
+        case itemClass = "class"
+        case keep
+        case keepFor = "keep-for"
+        case keepCount = "keep-count"
+        case log
+
+        /// Whether the setting has an effect. A configuration file with a setting without effect is refused.
+        public var isInThisRelease: Bool { ![.keep, .keepFor, .keepCount, .log].contains(self) }
+    }
+
+    public var kind: Kind {
         switch self {
-        case .unseen: "unseen"
-        case .itemClass: "class"
+        case .unseen: .unseen
+        case .itemClass: .itemClass
+        case .keep: .keep
+        case .keepFor: .keepFor
+        case .keepCount: .keepCount
+        case .log: .log
         }
     }
 
@@ -28,6 +64,10 @@ public enum PathSetting: Hashable, Sendable {
         switch self {
         case .unseen(let policy): policy.rawValue
         case .itemClass(let itemClass): itemClass.rawValue
+        case .keep(let policy): policy.rawValue
+        case .keepFor(let span): span.text
+        case .keepCount(let count): "\(count)"
+        case .log(let policy): policy.rawValue
         }
     }
 }

@@ -12,7 +12,7 @@ import Testing
         rules.map { rule in
             let programs = rule.programs.map { " for " + $0.map(\.rawValue).joined(separator: " ") } ?? ""
             return
-                "\(rule.pattern.text) \(rule.setting.name)=\(rule.setting.value)\(programs) \(rule.file):\(rule.line)"
+                "\(rule.pattern.text) \(rule.setting.kind.rawValue)=\(rule.setting.value)\(programs) \(rule.file):\(rule.line)"
         }
     }
 

@@ -16,8 +16,13 @@ package struct SettingsParameters: Hashable, Sendable, Codable {
 package struct SettingsResult: Hashable, Sendable, Codable {
     /// The entries, sorted by setting. The first entry of a setting that is for a program decides for this program.
     package var settings: [SettingForm]
+    /// Whether entries are missing, because they are too long for one message.
+    package var isTruncated: Bool
 
-    package init(settings: [SettingForm]) { self.settings = settings }
+    package init(settings: [SettingForm], isTruncated: Bool = false) {
+        self.settings = settings
+        self.isTruncated = isTruncated
+    }
 }
 
 /// The value of one setting for a file, and the line of a configuration file that decides it.

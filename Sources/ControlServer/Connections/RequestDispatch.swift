@@ -77,14 +77,17 @@ extension SharedServices {
     }
 
     /// Returns the settings of a file. A reply to a guest contains no paths of configuration files.
-    fileprivate func settings(at path: PathForm, isForGuest: Bool) throws(ProtocolFailure) -> Response {
-        guard let settings else { throw .notFound("this mount has no configuration files") }
+    fileprivate func settings(at path: PathForm, isForGuest: Bool) throws -> Response {
+        guard let settings else { throw ProtocolFailure.notFound("this mount has no configuration files") }
         // The path has bytes, because it was checked when the message was decoded.
         var result = settings.settings(forFileAt: path.bytes ?? [])
         for index in result.settings.indices where isForGuest {
             (result.settings[index].file, result.settings[index].line) = (nil, nil)
         }
-        return .showSettings(result)
+        var budget = ReplyBudget()
+        let entries = try budget.fill(with: result.settings)
+        return .showSettings(
+            SettingsResult(settings: entries, isTruncated: entries.count < result.settings.count))
     }
 
     /// Returns the claims and presenters of an item. These claims can concern other items, too. A guest possibly has no

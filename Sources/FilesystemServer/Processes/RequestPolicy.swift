@@ -4,39 +4,63 @@ import Synchronization
 
 /// A setting that an entry `[[paths]]` of a configuration file can give to files and programs.
 package struct PolicySetting<Value: Sendable>: Sendable {
+    fileprivate let kind: PathSetting.Kind
     /// The value for a file that no entry fits.
     package let standard: Value
     fileprivate let value: @Sendable (PathSetting) -> Value?
-    /// The place of the setting's rules in a ``PolicyTable``.
-    fileprivate let place: Int
 }
 
 extension PolicySetting<UnseenPolicy> {
-    package static let unseen = PolicySetting(standard: .keep, value: { $0.unseen }, place: 0)
+    package static let unseen = PolicySetting(kind: .unseen, standard: .keep) {
+        if case .unseen(let policy) = $0 { policy } else { nil }
+    }
 }
 
 extension PolicySetting<ItemClass?> {
     /// The class of a file; nil if its name and contents show the class.
-    package static let itemClass = PolicySetting(standard: nil, value: { $0.itemClass }, place: 1)
+    package static let itemClass = PolicySetting(kind: .itemClass, standard: nil) {
+        if case .itemClass(let itemClass) = $0 { itemClass } else { nil }
+    }
 }
 
-extension PathSetting {
-    fileprivate var itemClass: ItemClass? {
-        if case .itemClass(let itemClass) = self { itemClass } else { nil }
+extension PolicySetting<KeepPolicy> {
+    package static let keep = PolicySetting(kind: .keep, standard: .losses) {
+        if case .keep(let policy) = $0 { policy } else { nil }
     }
+}
 
-    fileprivate var unseen: UnseenPolicy? {
-        if case .unseen(let policy) = self { policy } else { nil }
+extension PolicySetting<TimeSpan> {
+    /// How long the versions of `keep = "writes"` are preserved.
+    package static let keepFor = PolicySetting(kind: .keepFor, standard: .seconds(48 * 3600)) {
+        if case .keepFor(let span) = $0 { span } else { nil }
     }
+}
 
+extension PolicySetting<Int> {
+    /// How many versions of one document `keep = "writes"` preserves.
+    package static let keepCount = PolicySetting(kind: .keepCount, standard: 100) {
+        if case .keepCount(let count) = $0 { count } else { nil }
+    }
+}
+
+extension PolicySetting<LogPolicy> {
+    package static let log = PolicySetting(kind: .log, standard: .changes) {
+        if case .log(let policy) = $0 { policy } else { nil }
+    }
+}
+
+extension PathSetting.Kind {
+    /// The index of the setting's rules in a ``PolicyTable``.
     fileprivate var place: Int {
         switch self {
         case .unseen: 0
         case .itemClass: 1
+        case .keep: 2
+        case .keepFor: 3
+        case .keepCount: 4
+        case .log: 5
         }
     }
-
-    fileprivate static let places = 2
 }
 
 /// The rules of all entries `[[paths]]` in force, in the order in which they decide.
@@ -46,18 +70,23 @@ package struct PolicyTable: Sendable {
 
     /// `rules` are in the order of the configuration files: the last rule that fits decides.
     package init(_ rules: [PathRule] = []) {
-        var sorted = [[PathRule]](repeating: [], count: PathSetting.places)
-        for rule in rules.reversed() { sorted[rule.setting.place].append(rule) }
+        var sorted = [[PathRule]](repeating: [], count: PathSetting.Kind.allCases.count)
+        for rule in rules.reversed() { sorted[rule.setting.kind.place].append(rule) }
         self.rules = sorted
     }
 
-    /// Returns the names of all settings, each with the value for a file that no rule fits.
-    package static func standards(forFileAt path: [UInt8]) -> [(name: String, value: String)] {
+    /// Returns all settings with their values for a file that no rule fits.
+    package static func standards(forFileAt path: [UInt8]) -> [PathSetting] {
         let parts = path.split(separator: UInt8(ascii: "/"))
         let isInGitDirectory = parts.dropLast().contains { $0.elementsEqual(".git".utf8) }
         let itemClass = ItemClass(
             of: Array(parts.last ?? []), in: isInGitDirectory ? .gitDirectory : .ordinary)
-        return [PathSetting.unseen(.keep), .itemClass(itemClass)].map { ($0.name, $0.value) }
+        let all: [PathSetting] = [
+            .unseen(PolicySetting.unseen.standard), .itemClass(itemClass), .keep(PolicySetting.keep.standard),
+            .keepFor(PolicySetting.keepFor.standard), .keepCount(PolicySetting.keepCount.standard),
+            .log(PolicySetting.log.standard),
+        ]
+        return all.filter(\.kind.isInThisRelease)
     }
 
     package var isEmpty: Bool { rules.allSatisfy(\.isEmpty) }
@@ -69,13 +98,13 @@ package struct PolicyTable: Sendable {
         of setting: PolicySetting<Value>, forFileAt path: [UInt8],
         usedByProgramIn isIn: (ProgramTable) -> Bool
     ) -> Value {
-        let rule = rules[setting.place].first { rule in
+        let rule = rules[setting.kind.place].first { rule in
             rule.pattern.matches(path) && (rule.programs?.contains(where: isIn) ?? true)
         }
         return rule.flatMap { setting.value($0.setting) } ?? setting.standard
     }
 
-    fileprivate var classRules: [PathRule] { rules[PathSetting.itemClass(.document).place] }
+    fileprivate var classRules: [PathRule] { rules[PathSetting.Kind.itemClass.place] }
 
     /// Returns the rules of all settings that decide about a file for some program, in the order in which they decide.
     package func rules(forFileAt path: [UInt8]) -> [PathRule] {

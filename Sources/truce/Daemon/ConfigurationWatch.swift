@@ -59,10 +59,10 @@ final class ConfigurationWatch: SettingSource {
         look()
         let rules = mount.rules(forFileAt: path)
         let settings = PolicyTable.standards(forFileAt: path).flatMap { standard in
-            let own = rules.filter { $0.setting.name == standard.name }
+            let own = rules.filter { $0.setting.kind == standard.kind }
             let isDecided = own.contains { $0.programs == nil }
             return own.map(SettingForm.init)
-                + (isDecided ? [] : [SettingForm(name: standard.name, value: standard.value)])
+                + (isDecided ? [] : [SettingForm(name: standard.kind.rawValue, value: standard.value)])
         }
         return SettingsResult(settings: settings)
     }
@@ -71,7 +71,8 @@ final class ConfigurationWatch: SettingSource {
 extension SettingForm {
     fileprivate init(_ rule: PathRule) {
         self.init(
-            name: rule.setting.name, value: rule.setting.value, programs: rule.programs?.map(\.rawValue),
+            name: rule.setting.kind.rawValue, value: rule.setting.value,
+            programs: rule.programs?.map(\.rawValue),
             pattern: rule.pattern.text, file: rule.file, line: rule.line)
     }
 }

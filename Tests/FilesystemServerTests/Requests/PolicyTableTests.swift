@@ -60,11 +60,22 @@ import Testing
     @Test("Each setting has a standard value, and that of the class depends on the name of the file")
     func eachSettingHasAStandardValue() {
         let standards = { (path: String) in
-            PolicyTable.standards(forFileAt: Array(path.utf8)).map { "\($0.name)=\($0.value)" }
+            PolicyTable.standards(forFileAt: Array(path.utf8)).map { "\($0.kind.rawValue)=\($0.value)" }
         }
         #expect(standards("a/b.txt") == ["unseen=keep", "class=document"])
         #expect(standards("a/b.log") == ["unseen=keep", "class=log"])
         #expect(standards("a.sqlite") == ["unseen=keep", "class=database"])
         #expect(standards("") == ["unseen=keep", "class=document"])
+    }
+
+    @Test(
+        "The value of a setting is shown as a configuration file has it",
+        arguments: [
+            (.unseen(.off), "off"), (.itemClass(.private), "private"), (.keep(.writes), "writes"),
+            (.keepFor(.seconds(36 * 3600)), "36h"), (.keepFor(.seconds(48 * 3600)), "2d"),
+            (.keepFor(.milliseconds(1500)), "1500ms"), (.keepCount(7), "7"), (.log(.reads), "reads"),
+        ] as [(PathSetting, String)])
+    func theValueOfASettingIsShownAsInAFile(setting: PathSetting, text: String) {
+        #expect(setting.value == text)
     }
 }

@@ -137,5 +137,28 @@ extension MountTests {
                 #expect(try !makesClaim("kept/app.log"))
             }
         }
+
+        @Test(
+            "A guest gets the settings of files that it may read, without the paths of the configuration files"
+        )
+        func aGuestGetsNoPathsOfConfigurationFiles() throws {
+            guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
+            let user = try Configuration()
+            try FileContents.write("[[paths]]\npattern = \"notes\"\nunseen = \"fail\"\n", to: user.file)
+            try MountedDirectory.with("allow_other", environment: user.environment) { source in
+                try Script("cd \"$1\"; touch notes secret; chmod 600 secret; chmod 755 .").run(source)
+            } body: { mount in
+                let show = Script(
+                    """
+                    exec setpriv --reuid=65534 --regid=65534 --clear-groups \
+                        "$1" config show --origin "$2"
+                    """)
+                let binary = try Lab.variable("TRUCE_BINARY")
+                let readable = try show.attempt(arguments: [binary, mount.path + "/notes"])
+                #expect(readable.text.hasPrefix("unseen = fail (pattern 'notes')\n"), "\(readable)")
+                let secret = try show.attempt(arguments: [binary, mount.path + "/secret"])
+                #expect(secret.ending == .exited(6), "\(secret)")
+            }
+        }
     }
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Coordination
 
 extension TimeSpan {
     /// The longest time that an option accepts, in milliseconds. A longer time is probably a typing error.
@@ -19,6 +18,13 @@ extension TimeSpan {
             "": 1000, "s": 1000, "ms": 1, "m": 60_000, "h": 3_600_000, "d": 86_400_000,
         ]
         self.init(text, factors, upTo: Self.longestAge)
+    }
+
+    /// The time with the largest unit in which it is a whole number, as ``init(parsingLong:)`` reads it.
+    package var text: String {
+        let units: [(String, UInt64)] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)]
+        let fitting = units.first { milliseconds >= $0.1 && milliseconds % $0.1 == 0 }
+        return fitting.map { "\(milliseconds / $0.1)\($0.0)" } ?? "\(milliseconds)ms"
     }
 
     private init?(_ text: String, _ factors: [String: UInt64], upTo longest: UInt64) {
