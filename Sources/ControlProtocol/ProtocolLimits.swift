@@ -74,12 +74,14 @@ package enum ProtocolLimits {
     package static let checksOfGuest = 256
     /// The most questions to a client that have no answer yet. Questions after their deadline are counted too.
     package static let questions = 1024
-    /// The most bytes that `kept/read` returns. Their base64 form fits into one message.
+    /// The most bytes of a program's or run's name in `versions/list`.
+    package static let actorBytes = 255
+    /// The most bytes that `versions/show` returns. Their base64 form fits into one message.
     package static let readBytes = 512 << 10
-    /// The most entries in a list that `kept/list`, `why` or `ps` returns.
+    /// The most entries in a list that `versions/list`, `why` or `ps` returns.
     package static let listEntries = 1000
-    /// The most bytes of all lists in a `kept/list`, `why`, `ps` or `status` reply, as JSON. With this limit, the reply fits
-    /// into one message.
+    /// The most bytes of all lists in a `versions/list`, `why`, `ps` or `status` reply, as JSON. With this limit, the reply
+    /// fits into one message.
     package static let listBytes = 1_000_000
     /// The most bytes of a path, as in the kernel.
     package static let pathBytes = 4095

@@ -7,8 +7,8 @@ package import LinuxSystem
 /// The parameter `peer` is the client's process. The store returns only versions that the peer may read by two sets of rights:
 /// those stored with the version, and those that the document has now.
 package protocol PreservedVersions: Sendable {
-    /// Returns the versions of documents at or below a path, the newest first. The path is relative to the root of the mount.
-    func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm]
+    /// Returns the versions that a query asks for, the newest first, and whether there are more.
+    func entries(_ query: VersionQuery, for peer: Peer) throws(VersionAccessFailure) -> VersionPage
 
     /// Reads up to `count` bytes of a version. If fewer bytes are returned, the version ends after them.
     ///
@@ -21,6 +21,49 @@ package protocol PreservedVersions: Sendable {
     ///
     /// Returns the ID of the version, or nil for an empty file.
     func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String?
+
+    /// Marks conflicts of the documents at or below a path as resolved. Returns their number. If `ids` is nil, all conflicts
+    /// are resolved that the peer may change; otherwise the call fails if the peer may not change one of them.
+    func resolve(_ ids: [String]?, of path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> Int
+
+    /// Removes versions of the documents at or below a path. Fails, and removes none, if the peer may not change one of them,
+    /// or if a program still writes to one of them. Returns the number of removed versions.
+    func remove(_ ids: [String], of path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> Int
+
+    /// Removes the versions of the documents at or below a path that are in no conflict, that no program writes to, that are
+    /// not newer than `until` (in seconds since 1970), and that the peer may change. Returns their number.
+    func prune(_ path: [UInt8], until: Double?, for peer: Peer) throws(VersionAccessFailure) -> Int
+}
+
+/// Which versions a client asks for.
+package struct VersionQuery: Hashable, Sendable {
+    /// The path is relative to the root of the mount; versions at or below it are listed.
+    package var path: [UInt8]
+    /// Only versions before this ID are listed.
+    package var before: String?
+    /// The earliest time, in seconds since 1970.
+    package var since: Double?
+    /// The name of a program or run that has part in the versions.
+    package var by: String?
+    /// The most versions that are returned.
+    package var most: Int
+
+    package init(
+        path: [UInt8], before: String? = nil, since: Double? = nil, by: String? = nil,
+        most: Int = ProtocolLimits.listEntries
+    ) {
+        (self.path, self.before, self.since, self.by, self.most) = (path, before, since, by, most)
+    }
+}
+
+/// The versions of one reply.
+package struct VersionPage: Hashable, Sendable {
+    package var entries: [VersionForm]
+    package var hasMore: Bool
+
+    package init(_ entries: [VersionForm], hasMore: Bool) {
+        (self.entries, self.hasMore) = (entries, hasMore)
+    }
 }
 
 package enum VersionAccessFailure: Error, Hashable, Sendable {
@@ -31,6 +74,10 @@ package enum VersionAccessFailure: Error, Hashable, Sendable {
     case otherPath([UInt8], than: [UInt8])
     /// No file exists at the path, or the item there has no contents, such as a directory.
     case notAFile
+    /// The client may read the version, but has no right to write the document.
+    case unchangeable
+    /// Programs still write to the file of the version.
+    case written(by: [String])
     /// The contents cannot be preserved. The text gives the reason.
     case notPreserved(String)
 
@@ -38,6 +85,10 @@ package enum VersionAccessFailure: Error, Hashable, Sendable {
         switch self {
         case .notFound: .notFound("there is no version with this ID")
         case .denied: .denied("you may not read this version")
+        case .unchangeable:
+            .denied("you may not change this version, because you have no right to write its document")
+        case .written(let programs):
+            .denied("the version is still written by \(programs.joined(separator: ", "))")
         case .system(let errno): .internalError("the store could not be read: \(errno)")
         case .otherPath(let path, let wanted):
             .notFound(

@@ -422,18 +422,30 @@ private struct NoticeFile {
     let name: String
     let text: String
     /// The text that earlier releases wrote into the file. A store of an earlier release can still have this text.
-    var formerText: String?
+    var formerTexts: [String] = []
     var newName: String { name + ".new" }
-    var texts: [String] { [text, formerText].compactMap(\.self) }
+    var texts: [String] { [text] + formerTexts }
 
     static let all = [
         NoticeFile(name: ".gitignore", text: "*\n"),
         NoticeFile(
             name: "CACHEDIR.TAG", text: cacheTag("Truce preserves contents of files here; see README."),
-            formerText: cacheTag("Truce keeps contents here that other programs went over; see README.")),
+            formerTexts: [cacheTag("Truce keeps contents here that other programs went over; see README.")]),
         NoticeFile(
             name: "README",
             text: """
+                Truce preserves contents of files here before a program destroys them while another program uses the file.
+
+                While this folder's parent is mounted by truce:
+                    truce versions PATH                lists the versions of a file or of the files in a folder
+                    truce versions PATH show ID        writes a version to standard output
+
+                Truce removes a version when it is 30 days old and in no conflict, or when versions take too much room.
+                Only the daemon uses "store". While nothing is mounted here, you may remove this folder, with all versions.
+
+                """,
+            formerTexts: [
+                """
                 Truce preserves contents of files here before a program destroys them while another program uses the file.
 
                 While this folder's parent is mounted by truce:
@@ -444,7 +456,7 @@ private struct NoticeFile {
                 "store". While nothing is mounted here, you may remove this folder, with all versions.
 
                 """,
-            formerText: """
+                """
                 Truce keeps contents here that a program went over while another program used the file.
 
                 While this folder's parent is mounted by truce:
@@ -455,7 +467,8 @@ private struct NoticeFile {
                 "store" is for the daemon only. While nothing is mounted here, this folder may be removed
                 as a whole, with all that is kept.
 
-                """),
+                """,
+            ]),
     ]
 
     private static func cacheTag(_ sentence: String) -> String {

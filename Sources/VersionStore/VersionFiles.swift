@@ -98,7 +98,8 @@ final class VersionFiles: Sendable {
         try state.withLock { (state) throws(Failure) in try body(&state) }
     }
 
-    /// Runs a closure that reads or changes the index. The lock of the index is held during the call, so the closure does no I/O.
+    /// Runs a closure that reads or changes the index. The lock of the index is held during the call, so the closure does no
+    /// I/O.
     func withIndex<Result, Failure: Error>(
         _ body: (inout VersionIndex) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {

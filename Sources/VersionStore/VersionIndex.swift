@@ -38,6 +38,8 @@ struct VersionIndex: Sendable {
     private static let mostMoves = 64
 
     private var records: [VersionID: VersionRecord] = [:]
+    /// The IDs of all versions, sorted.
+    private var order: [VersionID] = []
     private var paths: [[UInt8]: [VersionID]] = [:]
     private var files: [File: [VersionID]] = [:]
     /// For each directory with versions below it, the number of paths with versions.
@@ -70,6 +72,7 @@ struct VersionIndex: Sendable {
             if let path = Self.path(entry.path, after: move) { entry.path = path }
         }
         records[entry.id] = entry
+        order.insert(sorted: entry.id)
         addName(entry.id, entry.path)
         files[File(device: entry.device, inode: entry.inode), default: []].append(entry.id)
         return entry
@@ -77,6 +80,7 @@ struct VersionIndex: Sendable {
 
     mutating func remove(_ id: VersionID) {
         guard let entry = records.removeValue(forKey: id) else { return }
+        order.remove(sorted: id)
         removeName(id, entry.path)
         let file = File(device: entry.device, inode: entry.inode)
         files[file]?.removeAll { $0 == id }
@@ -134,27 +138,27 @@ struct VersionIndex: Sendable {
         return paths.flatMap { $0.key.starts(with: folder) ? $0.value : [] }
     }
 
-    /// The versions of a path, of all paths below it, and of the paths in the same directory that `isAlias` accepts, oldest first.
-    /// An empty path has all versions below it.
-    func versions(under path: [UInt8], orBeside isAlias: ([UInt8]) -> Bool) -> [VersionRecord] {
-        if path.isEmpty { return records.values.sorted { $0.id < $1.id } }
+    /// The IDs of the versions of a path, of all paths below it, and of the paths in the same directory that `isAlias` accepts,
+    /// oldest first. An empty path has all versions below it.
+    func ids(under path: [UInt8], orBeside isAlias: ([UInt8]) -> Bool) -> [VersionID] {
+        if path.isEmpty { return order }
         let folder = path.dropLast(Self.name(of: path).count)
         var ids = versions(at: path, .folder)
         for (other, others) in paths where other != path && other.starts(with: folder) {
             guard !other[folder.count...].contains(UInt8(ascii: "/")), isAlias(other) else { continue }
             ids += others
         }
-        return ids.compactMap { records[$0] }.sorted { $0.id < $1.id }
+        return ids.sorted()
     }
 
     private static func name(of path: [UInt8]) -> ArraySlice<UInt8> {
         path[((path.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...]
     }
 
-    /// The versions that were made of a file with this number, oldest first. After the removal of the file, another file can
-    /// have got its number.
-    func versions(ofDevice device: UInt64, inode: UInt64) -> [VersionRecord] {
-        (files[File(device: device, inode: inode)] ?? []).compactMap { records[$0] }.sorted { $0.id < $1.id }
+    /// The IDs of the versions that were made of a file with this number, oldest first. After the removal of the file, another
+    /// file can have got its number.
+    func ids(ofDevice device: UInt64, inode: UInt64) -> [VersionID] {
+        (files[File(device: device, inode: inode)] ?? []).sorted()
     }
 
     /// Returns the path that a document has after a move, or nil if the move does not concern the path.

@@ -90,16 +90,16 @@ package final class VersionStore: Sendable {
             file, PreservationRequest(path: path, cause: cause, closed: closed, user: user))
     }
 
-    /// Preserves a file by a second name, as ``preserveByLinking(_:path:cause:closed:by:)`` does. The request says which standing,
-    /// provenance and durability the version has.
+    /// Preserves a file by a second name, as ``preserveByLinking(_:path:cause:closed:by:)`` does. The request says which
+    /// standing, provenance and durability the version has.
     package func preserveByLinking(
         _ file: borrowing OwnedDescriptor, for request: PreservationRequest
     ) throws(StoreError) -> VersionID {
         try requireFiles().link(file, request)
     }
 
-    /// Preserves the contents of a file, as ``preserveByCopying(_:path:cause:closed:by:)`` does. The request says which standing,
-    /// provenance and durability the version has. A suspected version always is a version of its own.
+    /// Preserves the contents of a file, as ``preserveByCopying(_:path:cause:closed:by:)`` does. The request says which
+    /// standing, provenance and durability the version has. A suspected version always is a version of its own.
     package func preserveByCopying(
         _ file: borrowing OwnedDescriptor, for request: PreservationRequest
     ) throws(StoreError) -> VersionID {
@@ -213,20 +213,31 @@ package final class VersionStore: Sendable {
     /// the store finds the contents of these versions, but not their paths.
     package func writePendingLines() { files?.writePendingLines() }
 
-    /// Lists the versions of a path and of all paths below it, oldest first. An empty path lists all versions. `isAlias` returns
-    /// whether another path in the same directory belongs to the same document, such as the path of its backup.
+    /// Lists the versions of a path and of all paths below it, oldest first. An empty path lists all versions.
     ///
-    /// This reads neither the log nor the disk (D220). `isAlias` is called under the lock of the index.
-    package func list(under path: [UInt8], orBeside isAlias: ([UInt8]) -> Bool = { _ in false })
-        -> [VersionRecord]
+    /// This reads neither the log nor the disk (D220).
+    package func list(under path: [UInt8]) -> [VersionRecord] {
+        files?.withIndex { index in index.ids(under: path) { _ in false }.compactMap { index[$0] } } ?? []
+    }
+
+    /// Returns the IDs of the versions that ``list(under:)`` lists, oldest first, and of those in the same directory whose path
+    /// `isAlias` accepts, such as the path of the document's backup. `isAlias` is called under the lock of the index.
+    package func ids(under path: [UInt8], orBeside isAlias: ([UInt8]) -> Bool = { _ in false }) -> [VersionID]
     {
-        files?.withIndex { $0.versions(under: path, orBeside: isAlias) } ?? []
+        files?.withIndex { $0.ids(under: path, orBeside: isAlias) } ?? []
     }
 
     /// Lists the versions that were made of a file with this device and inode number, oldest first. The caller checks that the
     /// file is older than a version, because the number of a removed file is used again for another file.
     package func list(ofDevice device: UInt64, inode: UInt64) -> [VersionRecord] {
-        files?.withIndex { $0.versions(ofDevice: device, inode: inode) } ?? []
+        files?.withIndex { index in
+            index.ids(ofDevice: device, inode: inode).compactMap { index[$0] }
+        } ?? []
+    }
+
+    /// Removes versions for a user, as far as they still exist. Returns how many were removed.
+    package func remove(_ ids: [VersionID], reason: String) throws(StoreError) -> Int {
+        try requireFiles().remove(ids, because: reason)
     }
 
     /// Whether the store has any version.

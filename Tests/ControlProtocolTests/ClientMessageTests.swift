@@ -33,24 +33,32 @@ struct ClientMessageTests {
     }
 
     static let failures: [(String, String, Int)] = [
-        ("present", "{}", -32601), ("", "{}", -32601), ("kept/read", "null", -32602),
-        ("kept/read", "{}", -32602), ("kept/read", "[]", -32602),
-        ("kept/read", #"{"id":"0123456789abcdef","offset":0}"#, -32602),
-        ("kept/read", #"{"id":"0123456789abcdef","offset":-1,"length":1}"#, -32602),
-        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":0}"#, -32602),
-        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":524289}"#, -32602),
-        ("kept/read", #"{"id":"../etc/passwd","offset":0,"length":1}"#, -32602),
-        ("kept/read", #"{"id":"","offset":0,"length":1}"#, -32602),
-        ("kept/read", #"{"id":"0123456789abcde","offset":0,"length":1}"#, -32602),
-        ("kept/read", #"{"id":"0123456789ABCDEF","offset":0,"length":1}"#, -32602),
-        ("kept/read", #"{"id":"0123456789abcde/","offset":0,"length":1}"#, -32602),
-        ("kept/list", #"{"path":7}"#, -32602), ("kept/list", #"{"path":".."}"#, -32602),
-        ("kept/list", #"{"path":"a/../b"}"#, -32602), ("kept/list", #"{"path":"/etc"}"#, -32602),
-        ("kept/list", #"{"path":"a\u0000b"}"#, -32602), ("kept/list", #"{"pathBytes":"!"}"#, -32602),
-        ("kept/list", #"{"pathBytes":"Li4="}"#, -32602),
-        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":1,"path":"a/.."}"#, -32602),
         ("config/show", "{}", -32602), ("config/show", #"{"path":".."}"#, -32602),
-        ("kept/keep", "null", -32602), ("kept/keep", "{}", -32602), ("kept/keep", #"{"path":".."}"#, -32602),
+        ("present", "{}", -32601), ("", "{}", -32601), ("versions/show", "null", -32602),
+        ("versions/show", "{}", -32602), ("versions/show", "[]", -32602),
+        ("versions/show", #"{"id":"0123456789abcdef","offset":0}"#, -32602),
+        ("versions/show", #"{"id":"0123456789abcdef","offset":-1,"length":1}"#, -32602),
+        ("versions/show", #"{"id":"0123456789abcdef","offset":0,"length":0}"#, -32602),
+        ("versions/show", #"{"id":"0123456789abcdef","offset":0,"length":524289}"#, -32602),
+        ("versions/show", #"{"id":"../etc/passwd","offset":0,"length":1}"#, -32602),
+        ("versions/show", #"{"id":"","offset":0,"length":1}"#, -32602),
+        ("versions/show", #"{"id":"0123456789abcde","offset":0,"length":1}"#, -32602),
+        ("versions/show", #"{"id":"0123456789ABCDEF","offset":0,"length":1}"#, -32602),
+        ("versions/show", #"{"id":"0123456789abcde/","offset":0,"length":1}"#, -32602),
+        ("versions/list", #"{"path":7}"#, -32602), ("versions/list", #"{"path":".."}"#, -32602),
+        ("versions/list", #"{"path":"a/../b"}"#, -32602), ("versions/list", #"{"path":"/etc"}"#, -32602),
+        ("versions/list", #"{"path":"a\u0000b"}"#, -32602), ("versions/list", #"{"pathBytes":"!"}"#, -32602),
+        ("versions/list", #"{"pathBytes":"Li4="}"#, -32602),
+        ("versions/show", #"{"id":"0123456789abcdef","offset":0,"length":1,"path":"a/.."}"#, -32602),
+        ("versions/list", #"{"before":"x"}"#, -32602), ("versions/list", #"{"since":"x"}"#, -32602),
+        ("versions/list", #"{"by":7}"#, -32602), ("versions/resolve", "{}", -32602),
+        ("versions/resolve", #"{"path":"a","ids":[]}"#, -32602),
+        ("versions/resolve", #"{"path":"a","ids":["../x"]}"#, -32602),
+        ("versions/remove", #"{"path":"a"}"#, -32602),
+        ("versions/remove", #"{"path":"..","ids":["0123456789abcdef"]}"#, -32602),
+        ("versions/prune", "{}", -32602), ("versions/prune", #"{"path":"a","until":"x"}"#, -32602),
+        ("versions/keep", "null", -32602), ("versions/keep", "{}", -32602),
+        ("versions/keep", #"{"path":".."}"#, -32602),
         ("initialize", #"{"protocol":{"min":"a"}}"#, -32602),
     ]
 
@@ -82,6 +90,14 @@ struct ClientMessageTests {
         .beginRun(
             RunBeginParameters(name: "é", write: ["a/**"], read: ["*.md", "b?"], isUncoordinated: true)),
         .endRun(RunEndParameters(run: UInt64.max)),
+        .listVersions(
+            VersionListParameters(
+                path: Array("a".utf8), before: "0123456789abcdef", since: 1.5, by: "agent-1")),
+        .resolveVersions(VersionSelectionParameters(path: Array("a".utf8))),
+        .resolveVersions(VersionSelectionParameters(path: Array("a".utf8), ids: ["0123456789abcdef"])),
+        .removeVersions(VersionSelectionParameters(path: Array("a".utf8), ids: ["0123456789abcdef"])),
+        .pruneVersions(VersionPruneParameters(path: Array("a".utf8))),
+        .pruneVersions(VersionPruneParameters(path: Array("a".utf8), until: 12.5)),
     ]
 
     @Test("the server decodes each request that a client encodes to an equal request", arguments: requests)
@@ -96,7 +112,8 @@ struct ClientMessageTests {
 
     @Test("unknown members of a request are ignored")
     func unknownMembersAreIgnored() throws {
-        let text = #"{"jsonrpc":"2.0","id":1,"method":"kept/list","params":{"path":"a","new":[1]},"x":{}}"#
+        let text =
+            #"{"jsonrpc":"2.0","id":1,"method":"versions/list","params":{"path":"a","new":[1]},"x":{}}"#
         guard case .request(_, let request) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is a request")
         }
@@ -116,6 +133,21 @@ struct ClientMessageTests {
             decoding: ReplyMessage(to: nil, .failure(.notJSON())).encoded())
         #expect(refusal.id == nil)
         #expect(throws: ProtocolFailure.notJSON()) { try refusal.outcome.get() }
+    }
+
+    @Test("the methods' names of earlier releases are understood")
+    func formerNamesAreUnderstood() throws {
+        for (name, parameters) in [
+            ("kept/list", #"{"path":"a"}"#),
+            ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":1}"#),
+            ("kept/keep", #"{"path":"a"}"#),
+        ] {
+            let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(name)","params":\#(parameters)}"#
+            guard case .request(.number(1), .success) = try ClientMessage(decoding: Array(text.utf8)) else {
+                Issue.record("\(name) is not understood")
+                continue
+            }
+        }
     }
 
     @Test("the reply with the most bytes of a version fits into one message")

@@ -97,12 +97,14 @@ extension MessageSamples {
         case .why, .ps: [ResultSample(snapshot, Response.snapshot)]
         case .showSettings: [ResultSample(settings, Response.showSettings)]
         case .listVersions:
-            [ResultSample(VersionListResult(entries: [kept], isTruncated: false), Response.listVersions)]
+            [ResultSample(VersionListResult(entries: [version], isTruncated: false), Response.listVersions)]
         case .readVersion:
             [ResultSample(VersionReadResult(content: bytes, isAtEnd: true), Response.readVersion)]
         case .preserveVersion:
             [ResultSample(PreserveResult(id: "0123456789abcdef"), Response.preserveVersion)]
         case .beginRun: [ResultSample(RunBeginResult(run: 1, token: "t"), Response.beginRun)]
+        case .resolveVersions, .removeVersions, .pruneVersions:
+            [ResultSample(VersionChangeResult(count: 2), Response.changeVersions)]
         }
     }
 
@@ -163,6 +165,15 @@ extension MessageSamples {
                 detail: "d")
         ])
 
-    private static let kept = VersionForm(
-        id: "0123456789abcdef", path: bytes, cause: "c", time: 1.25, size: 2, user: 3, group: 4, mode: 0o600)
+    private static let version = {
+        var version = VersionForm(
+            id: "0123456789abcdef", path: bytes, cause: "c", time: 1.25, size: 2, user: 3, group: 4,
+            mode: 0o600)
+        version.writers = ["w"]
+        version.standing = "conflict"
+        version.author = VersionActorForm(program: "p", pid: 1, user: 2, run: "r")
+        version.saver = VersionActorForm(program: "q")
+        (version.read, version.readTime, version.generation) = ("e1-1", 1.5, "e1-2")
+        return version
+    }()
 }

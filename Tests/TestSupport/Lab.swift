@@ -76,6 +76,10 @@ package enum TruceCommand {
         try command(arguments, environment).attempt(within: bound).requireSuccess()
     }
 
+    package static func runWords(_ arguments: [String]) throws -> ProgramResult {
+        try command(arguments, [:]).attempt(within: .seconds(60)).requireSuccess()
+    }
+
     package static func attempt(
         _ arguments: String..., with environment: [String: String] = [:],
         within bound: Duration = .seconds(60)

@@ -43,8 +43,8 @@ play_slow_command() {
     sleep 1
     let_go
     say "  the file now begins: $(head --bytes=30 progress)"
-    say "  truce kept:"
-    "${truce[@]}" kept progress
+    say "  truce versions:"
+    "${truce[@]}" versions progress
     expect "what the slow command destroyed is kept" kept_has progress "final figures"
 }
 
@@ -52,9 +52,9 @@ play_slow_command() {
 kept_has() {
     local id rest found=1
     while read -r id rest; do
-        "${truce[@]}" kept "$1" --restore "$id" restored || continue
+        "${truce[@]}" versions "$1" restore "$id" restored || continue
         [[ $(in_lab cat restored) != "$2" ]] || found=0
         in_lab rm -f restored
-    done < <("${truce[@]}" kept "$1")
+    done < <("${truce[@]}" versions "$1")
     return "$found"
 }

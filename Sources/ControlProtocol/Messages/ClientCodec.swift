@@ -38,6 +38,9 @@ package struct RequestMessage: Sendable, Encodable {
         case .preserveVersion(let parameters): try container.encode(parameters, forKey: .params)
         case .beginRun(let parameters): try container.encode(parameters, forKey: .params)
         case .endRun(let parameters): try container.encode(parameters, forKey: .params)
+        case .resolveVersions(let parameters), .removeVersions(let parameters):
+            try container.encode(parameters, forKey: .params)
+        case .pruneVersions(let parameters): try container.encode(parameters, forKey: .params)
         }
     }
 }

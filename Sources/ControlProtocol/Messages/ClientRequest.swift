@@ -22,10 +22,13 @@ package enum ClientRequest: Hashable, Sendable {
     case preserveVersion(PreserveParameters)
     case beginRun(RunBeginParameters)
     case endRun(RunEndParameters)
+    case resolveVersions(VersionSelectionParameters)
+    case removeVersions(VersionSelectionParameters)
+    case pruneVersions(VersionPruneParameters)
 
     static func decode(method: String, parameters: (any Decoder)?) -> Result<ClientRequest, ProtocolFailure> {
         do {
-            switch Method(rawValue: method) {
+            switch Method(named: method) {
             case .initialize: return .success(.initialize(try decode(parameters) ?? InitializeParameters()))
             case .status: return .success(.status)
             case .register: return .success(.register(try required(parameters)))
@@ -48,6 +51,11 @@ package enum ClientRequest: Hashable, Sendable {
             case .preserveVersion: return .success(.preserveVersion(try required(parameters)))
             case .beginRun: return .success(.beginRun(try required(parameters)))
             case .endRun: return .success(.endRun(try required(parameters)))
+            case .resolveVersions: return .success(.resolveVersions(try required(parameters)))
+            case .removeVersions:
+                let parameters: VersionSelectionParameters = try required(parameters)
+                return .success(.removeVersions(try parameters.checkedForRemoving()))
+            case .pruneVersions: return .success(.pruneVersions(try required(parameters)))
             case nil: return .failure(.unknownMethod(method))
             }
         } catch let failure as ProtocolFailure {
@@ -108,6 +116,8 @@ package enum Response: Hashable, Sendable, Encodable {
     case readVersion(VersionReadResult)
     case preserveVersion(PreserveResult)
     case beginRun(RunBeginResult)
+    /// The result of `versions/resolve`, `versions/remove` and `versions/prune`.
+    case changeVersions(VersionChangeResult)
 
     package func encode(to encoder: any Encoder) throws {
         switch self {
@@ -123,6 +133,7 @@ package enum Response: Hashable, Sendable, Encodable {
         case .readVersion(let result): try result.encode(to: encoder)
         case .preserveVersion(let result): try result.encode(to: encoder)
         case .beginRun(let result): try result.encode(to: encoder)
+        case .changeVersions(let result): try result.encode(to: encoder)
         }
     }
 }
@@ -198,8 +209,8 @@ package struct InitializeResult: Hashable, Sendable, Codable {
     package var capabilities = [
         "status", "presenter/register", "presenter/unsaved", "access/begin", "access/prepare",
         "access/willMove", "access/didMove",
-        "events/subscribe", "why", "ps", "config/show", "kept/list", "kept/read",
-        "run/begin",
+        "events/subscribe", "why", "ps", "versions/list", "versions/show", "versions/resolve",
+        "versions/remove", "versions/prune", "config/show", "run/begin",
     ]
     package var limits = Limits()
 
@@ -219,142 +230,5 @@ package struct MountForm: Hashable, Sendable, Codable {
         self.mountpoint = mountpoint
         self.source = source
         self.user = user
-    }
-}
-
-package struct VersionListParameters: Hashable, Sendable, Codable {
-    package var path: PathForm
-
-    /// Makes the parameters for a list of versions. The list contains the versions of items at or below `path`, relative to the
-    /// root of the mount. An empty path asks for all versions.
-    package init(path: [UInt8]) { self.path = PathForm(path) }
-
-    package init(from decoder: any Decoder) throws { path = try PathForm(from: decoder).checkedBelowRoot() }
-    package func encode(to encoder: any Encoder) throws { try path.encode(to: encoder) }
-}
-
-package struct VersionListResult: Hashable, Sendable, Codable {
-    package var entries: [VersionForm]
-    /// Whether versions are missing, because there are more than ``ProtocolLimits/listEntries`` or their entries are too long.
-    /// The newest versions are listed.
-    package var isTruncated: Bool
-
-    package init(entries: [VersionForm], isTruncated: Bool) {
-        self.entries = entries
-        self.isTruncated = isTruncated
-    }
-}
-
-/// The description of one preserved version.
-package struct VersionForm: Hashable, Sendable, Codable {
-    package var id: String
-    package var path: String
-    package var pathBytes: String?
-    package var cause: String
-    /// The time at which the contents were preserved, in seconds since 1970.
-    package var time: Double
-    package var size: Int64
-    package var user: UInt32
-    package var group: UInt32
-    package var mode: UInt32
-    /// The programs that still write to the file of the version; nil if the contents of the version cannot change any more.
-    package var writers: [String]?
-
-    package init(
-        id: String, path: [UInt8], cause: String, time: Double, size: Int64, user: UInt32, group: UInt32,
-        mode: UInt32
-    ) {
-        self.id = id
-        (self.path, self.pathBytes) = PathForm(path).parts
-        self.cause = cause
-        self.time = time
-        self.size = size
-        self.user = user
-        self.group = group
-        self.mode = mode
-    }
-}
-
-package struct VersionReadParameters: Hashable, Sendable, Codable {
-    private enum Key: String, CodingKey { case id, offset, length, path, pathBytes }
-
-    package var id: String
-    package var offset: Int64
-    package var length: Int
-    /// A path at or below which the item of the version must be. Otherwise the request fails. Nil allows every version.
-    package var path: PathForm?
-
-    package init(id: String, offset: Int64, length: Int, of path: [UInt8]? = nil) {
-        self.id = id
-        self.offset = offset
-        self.length = length
-        self.path = path.map { PathForm($0) }
-    }
-
-    package init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Key.self)
-        if container.contains(.path) || container.contains(.pathBytes) {
-            path = try PathForm(from: decoder).checkedBelowRoot()
-        }
-        id = try container.decode(String.self, forKey: .id)
-        offset = try container.decode(Int64.self, forKey: .offset)
-        length = try container.decode(Int.self, forKey: .length)
-        guard VersionIDFormat.isValid(id) else {
-            throw ProtocolFailure.invalidParameters("'id' is not the ID of a version")
-        }
-        guard offset >= 0, (1...ProtocolLimits.readBytes).contains(length) else {
-            throw ProtocolFailure.invalidParameters(
-                "'offset' must not be negative and 'length' be from 1 to \(ProtocolLimits.readBytes)")
-        }
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(id, forKey: .id)
-        try container.encode(offset, forKey: .offset)
-        try container.encode(length, forKey: .length)
-        try container.encodeIfPresent(path?.path, forKey: .path)
-        try container.encodeIfPresent(path?.pathBytes, forKey: .pathBytes)
-    }
-}
-
-package struct VersionReadResult: Hashable, Sendable, Codable {
-    /// The bytes that were read, in base64.
-    package var content: String
-    /// Whether the version ends after these bytes.
-    package var isAtEnd: Bool
-
-    package init(content: [UInt8], isAtEnd: Bool) {
-        self.content = Data(content).base64EncodedString()
-        self.isAtEnd = isAtEnd
-    }
-
-    /// The bytes that were read; nil if `content` is not base64.
-    package var bytes: [UInt8]? { Data(base64Encoded: content).map { Array($0) } }
-}
-
-package struct PreserveParameters: Hashable, Sendable, Codable {
-    package var path: PathForm
-
-    package init(path: [UInt8]) { self.path = PathForm(path) }
-
-    package init(from decoder: any Decoder) throws {
-        path = try PathForm(required: decoder).checkedBelowRoot()
-    }
-    package func encode(to encoder: any Encoder) throws { try path.encode(to: encoder) }
-}
-
-package struct PreserveResult: Hashable, Sendable, Codable {
-    /// The ID of the version; nil if the file is empty.
-    package var id: String?
-    package init(id: String?) { self.id = id }
-}
-
-/// The form of a version's ID: sixteen hexadecimal digits. Each ID from a client is checked before it is used in a path of the
-/// store.
-package enum VersionIDFormat {
-    package static func isValid(_ id: String) -> Bool {
-        let digits = Array("0123456789abcdef".utf8)
-        return id.utf8.count == 16 && id.utf8.allSatisfy(digits.contains)
     }
 }

@@ -17,11 +17,25 @@ extension ClientRequest {
         case why
         case ps
         case showSettings = "config/show"
-        case listVersions = "kept/list"
-        case readVersion = "kept/read"
-        case preserveVersion = "kept/keep"
         case beginRun = "run/begin"
         case endRun = "run/end"
+        case listVersions = "versions/list"
+        case readVersion = "versions/show"
+        case preserveVersion = "versions/keep"
+        case resolveVersions = "versions/resolve"
+        case removeVersions = "versions/remove"
+        case pruneVersions = "versions/prune"
+
+        /// The names of methods in earlier releases, which clients still use.
+        private static let formerNames: [String: Method] = [
+            "kept/list": .listVersions, "kept/read": .readVersion, "kept/keep": .preserveVersion,
+        ]
+
+        /// Finds a method by its name, or by its name in an earlier release.
+        init?(named name: String) {
+            guard let method = Method(rawValue: name) ?? Self.formerNames[name] else { return nil }
+            self = method
+        }
     }
 
     package var method: Method {
@@ -45,6 +59,9 @@ extension ClientRequest {
         case .preserveVersion: .preserveVersion
         case .beginRun: .beginRun
         case .endRun: .endRun
+        case .resolveVersions: .resolveVersions
+        case .removeVersions: .removeVersions
+        case .pruneVersions: .pruneVersions
         }
     }
 }

@@ -49,6 +49,12 @@ extension ClientConnection {
         case .preserveVersion(let parameters): accesses.preserve(parameters, answering: id)
         case .beginRun(let parameters): runs.begin(parameters, answering: id)
         case .endRun(let parameters): runs.end(parameters.run, answering: id)
+        case .resolveVersions(let parameters):
+            runQuery(id, reserving: 0) { try $0.store().resolve(parameters, for: $1) }
+        case .removeVersions(let parameters):
+            runQuery(id, reserving: 0) { try $0.store().remove(parameters, for: $1) }
+        case .pruneVersions(let parameters):
+            runQuery(id, reserving: 0) { try $0.store().prune(parameters, for: $1) }
         }
     }
 }
@@ -118,10 +124,29 @@ extension SharedServices {
 extension PreservedVersions {
     fileprivate func list(_ parameters: VersionListParameters, for peer: Peer) throws -> Response {
         // The path has bytes, because it was checked when the message was decoded.
-        let all = try entries(under: parameters.path.bytes ?? [], for: peer)
+        let page = try entries(
+            VersionQuery(
+                path: parameters.path.bytes ?? [], before: parameters.before, since: parameters.since,
+                by: parameters.by), for: peer)
         var budget = ReplyBudget()
-        let entries = try budget.fill(with: all.prefix(ProtocolLimits.listEntries))
-        return .listVersions(VersionListResult(entries: entries, isTruncated: entries.count < all.count))
+        let entries = try budget.fill(with: page.entries)
+        let isTruncated = page.hasMore || entries.count < page.entries.count
+        return .listVersions(VersionListResult(entries: entries, isTruncated: isTruncated))
+    }
+
+    fileprivate func resolve(_ parameters: VersionSelectionParameters, for peer: Peer) throws -> Response {
+        let count = try resolve(parameters.ids, of: parameters.path.bytes ?? [], for: peer)
+        return .changeVersions(VersionChangeResult(count: count))
+    }
+
+    fileprivate func remove(_ parameters: VersionSelectionParameters, for peer: Peer) throws -> Response {
+        let count = try remove(parameters.ids ?? [], of: parameters.path.bytes ?? [], for: peer)
+        return .changeVersions(VersionChangeResult(count: count))
+    }
+
+    fileprivate func prune(_ parameters: VersionPruneParameters, for peer: Peer) throws -> Response {
+        let count = try prune(parameters.path.bytes ?? [], until: parameters.until, for: peer)
+        return .changeVersions(VersionChangeResult(count: count))
     }
 
     fileprivate func read(_ parameters: VersionReadParameters, for peer: Peer) throws -> Response {

@@ -184,8 +184,8 @@ struct LogLine: Codable, Sendable {
             provenance: provenance)
     }
 
-    /// The standing that the line gives its version; nil if the line says nothing of it. A standing of a later release counts as
-    /// a conflict, so that the version stays.
+    /// The standing that the line gives its version; nil if the line says nothing of it. A standing of a later release counts
+    /// as a conflict, so that the version stays.
     var newStanding: Standing? { standing.map { Standing(rawValue: $0) ?? .conflict } }
 
     private var provenance: Provenance? {

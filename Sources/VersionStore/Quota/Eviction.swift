@@ -322,6 +322,17 @@ extension VersionFiles {
         drop(known, because: reason)
     }
 
+    /// Removes versions for a user, also those on which steps rely. Returns how many were removed.
+    func remove(_ ids: [VersionID], because reason: String) throws(StoreError) -> Int {
+        guard !isReadOnly else { throw .readOnly }
+        let known = withIndex { index in ids.filter { index[$0] != nil } }
+        guard !known.isEmpty else { return 0 }
+        try dropAll(known, because: reason)
+        forget(known)
+        compactLogIfLong()
+        return known.count
+    }
+
     private func drop(_ ids: [VersionID], because reason: String) {
         guard let first = ids.first else { return }
         do throws(StoreError) {

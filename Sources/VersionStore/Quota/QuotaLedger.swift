@@ -461,12 +461,12 @@ struct FailedEvictions: Sendable {
 
 extension [VersionID] {
     /// Inserts an ID at its place in the sorted list. Nearly always the new ID is the greatest, and is appended.
-    fileprivate mutating func insert(sorted id: VersionID) {
+    mutating func insert(sorted id: VersionID) {
         guard let last, last > id else { return append(id) }
         insert(id, at: index(of: id))
     }
 
-    fileprivate mutating func remove(sorted id: VersionID) {
+    mutating func remove(sorted id: VersionID) {
         let index = index(of: id)
         if index < count, self[index] == id { remove(at: index) }
     }

@@ -38,16 +38,46 @@ struct DaemonClient: ~Copyable {
 
     mutating func snapshot() throws(CommandFailure) -> CoordinationSnapshotForm { try wire.call(.ps) }
 
-    mutating func kept(under path: [UInt8]) throws(CommandFailure) -> VersionListResult {
-        try wire.call(.listVersions(VersionListParameters(path: path)))
+    mutating func versions(_ parameters: VersionListParameters) throws(CommandFailure) -> VersionListResult {
+        try wire.call(.listVersions(parameters))
     }
 
     /// Reads a part of a version that was preserved from `path` or from a file below `path`.
-    mutating func read(
+    private mutating func read(
         _ id: String, of path: [UInt8], at offset: Int64
     ) throws(CommandFailure) -> VersionReadResult {
         try wire.call(
             .readVersion(
                 VersionReadParameters(id: id, offset: offset, length: ProtocolLimits.readBytes, of: path)))
+    }
+
+    /// Reads a version in pieces, and calls `handOn` with each piece.
+    ///
+    /// Fails if the version was not preserved from `path` or from a file below `path`.
+    mutating func fetch(
+        _ id: String, of path: [UInt8], _ handOn: ([UInt8]) throws(CommandFailure) -> Void
+    ) throws(CommandFailure) {
+        var offset: Int64 = 0
+        while true {
+            let piece = try read(id, of: path, at: offset)
+            guard let bytes = piece.bytes else {
+                throw CommandFailure(.failed, "the daemon sent contents that are not base64")
+            }
+            try handOn(bytes)
+            offset += Int64(bytes.count)
+            if piece.isAtEnd { return }
+        }
+    }
+
+    mutating func resolve(_ ids: [String]?, of path: [UInt8]) throws(CommandFailure) -> VersionChangeResult {
+        try wire.call(.resolveVersions(VersionSelectionParameters(path: path, ids: ids)))
+    }
+
+    mutating func remove(_ ids: [String], of path: [UInt8]) throws(CommandFailure) -> VersionChangeResult {
+        try wire.call(.removeVersions(VersionSelectionParameters(path: path, ids: ids)))
+    }
+
+    mutating func prune(_ path: [UInt8], until time: Double?) throws(CommandFailure) -> VersionChangeResult {
+        try wire.call(.pruneVersions(VersionPruneParameters(path: path, until: time)))
     }
 }

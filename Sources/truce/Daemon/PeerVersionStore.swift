@@ -17,16 +17,58 @@ final class PeerVersionStore: PreservedVersions {
         self.root = root
     }
 
-    func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm] {
-        let all = store.list(under: path) { Self.isBackup($0, of: path) }
+    func entries(_ query: VersionQuery, for peer: Peer) throws(VersionAccessFailure) -> VersionPage {
+        let before = query.before.flatMap(VersionID.init)
+        var rights = RightsCache(reader: peer)
         var forms: [VersionForm] = []
-        for entry in all.reversed() where isVisible(of: entry, peer) {
+        for id in ids(of: query.path, for: peer).reversed() where before.map({ id < $0 }) ?? true {
+            guard let entry = store.record(of: id), query.accepts(entry),
+                rights.isVisible(entry, { isVisible(of: entry, $0) })
+            else { continue }
+            if forms.count == query.most { return VersionPage(forms, hasMore: true) }
             var form = VersionForm(entry)
             let writers = store.writers(of: entry.id)
             if !writers.isEmpty { form.writers = writers }
             forms.append(form)
         }
-        return forms
+        return VersionPage(forms, hasMore: false)
+    }
+
+    /// Returns the IDs of the versions at or below a path, oldest first. If a file has the path, the list also contains the
+    /// versions that were made of this file under other names, such as another hard link or a name from before a move around
+    /// the mount (D219).
+    private func ids(of path: [UInt8], for peer: Peer) -> [VersionID] {
+        let named = store.ids(under: path) { Self.isBackup($0, of: path) }
+        let same = mayReadNow(path, peer) ? versionsOfFile(at: path).map(\.id) : []
+        guard !same.isEmpty else { return named }
+        return Set(named).union(same).sorted()
+    }
+
+    /// Whether the client may read the file that has a path now.
+    private func mayReadNow(_ path: [UInt8], _ peer: Peer) -> Bool {
+        do throws(VersionAccessFailure) {
+            guard let rights = try currentRights(of: path), rights.mayRead(Credentials(peer)) else {
+                return false
+            }
+            return try mayReach(path, peer)
+        } catch {
+            return false
+        }
+    }
+
+    private func versionsOfFile(at path: [UInt8]) -> [VersionRecord] {
+        guard !path.isEmpty else { return [] }
+        do throws(Errno) {
+            let status = try open(path).status()
+            guard status.isRegularFile, status.born.seconds > 0 else { return [] }
+            let born = status.born.seconds &* 1_000_000_000 &+ Int64(status.born.nanoseconds)
+            // The number of a removed file can belong to a later file. A file that is older than the version is the file of
+            // which the version was made.
+            return store.list(ofDevice: status.device, inode: status.inode).filter { $0.time >= born }
+        } catch {
+            // No file has the path, so only the versions with this path are listed.
+            return []
+        }
     }
 
     /// Whether programs give the name `path` to a backup of `document`.
@@ -53,9 +95,7 @@ final class PeerVersionStore: PreservedVersions {
         guard let id = VersionID(id) else { throw .notFound }
         var contents = try mappingStoreErrors { () throws(StoreError) in try store.find(id) }
         guard try mayRead(contents.entry, peer) else { throw .denied }
-        if let path, !Self.isVersion(contents.entry.path, of: path) {
-            throw .otherPath(contents.entry.path, than: path)
-        }
+        if let path { try requireVersion(contents.entry, of: path, for: peer) }
         let file = try mappingStoreErrors { () throws(StoreError) in try store.open(&contents) }
         guard try isOpen(file, of: contents.entry, to: peer) else { throw .denied }
         // No version is that long, so there is nothing to read. With this offset, the kernel would return an error.
@@ -66,10 +106,102 @@ final class PeerVersionStore: PreservedVersions {
         }
     }
 
-    /// Whether the list that ``entries(under:for:)`` returns for `wanted` contains a version of `path`.
+    /// Throws if a version is not of the given path, nor of a file below it.
+    private func requireVersion(
+        _ entry: VersionRecord, of path: [UInt8], for peer: Peer
+    ) throws(VersionAccessFailure) {
+        guard !Self.isVersion(entry.path, of: path) else { return }
+        let isSame = mayReadNow(path, peer) && versionsOfFile(at: path).contains { $0.id == entry.id }
+        guard isSame else { throw .otherPath(entry.path, than: path) }
+    }
+
+    /// Whether the list that ``entries(_:for:)`` returns for `wanted` contains a version of `path`.
     private static func isVersion(_ path: [UInt8], of wanted: [UInt8]) -> Bool {
         wanted.isEmpty || path == wanted || path.starts(with: wanted + [UInt8(ascii: "/")])
             || isBackup(path, of: wanted)
+    }
+
+    func resolve(_ ids: [String]?, of path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> Int {
+        let wanted: [VersionRecord]
+        if let ids {
+            wanted = try changeable(ids, of: path, for: peer)
+        } else {
+            wanted = try changeable(of: path, for: peer).filter(\.standing.isConflict)
+        }
+        var count = 0
+        for entry in wanted {
+            let isResolved = try mappingStoreErrors { () throws(StoreError) in try store.resolve(entry.id) }
+            if isResolved { count += 1 }
+        }
+        return count
+    }
+
+    func remove(_ ids: [String], of path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> Int {
+        let wanted = try changeable(ids, of: path, for: peer)
+        for entry in wanted {
+            let writers = store.writers(of: entry.id)
+            guard writers.isEmpty else { throw .written(by: writers) }
+        }
+        return try remove(wanted, for: peer)
+    }
+
+    func prune(_ path: [UInt8], until: Double?, for peer: Peer) throws(VersionAccessFailure) -> Int {
+        let wanted = try changeable(of: path, for: peer).filter { entry in
+            !entry.standing.isConflict && store.writers(of: entry.id).isEmpty
+                && until.map { Double(entry.time) / 1e9 <= $0 } ?? true
+        }
+        return try remove(wanted, for: peer)
+    }
+
+    private func remove(_ entries: [VersionRecord], for peer: Peer) throws(VersionAccessFailure) -> Int {
+        try mappingStoreErrors { () throws(StoreError) in
+            try store.remove(entries.map(\.id), reason: "user \(peer.user) removed it")
+        }
+    }
+
+    /// Returns the versions with these IDs. Throws if the client may not change one of them.
+    private func changeable(
+        _ ids: [String], of path: [UInt8], for peer: Peer
+    ) throws(VersionAccessFailure) -> [VersionRecord] {
+        var found: [VersionRecord] = []
+        for id in Set(ids) {
+            guard let entry = VersionID(id).flatMap({ store.record(of: $0) }) else { throw .notFound }
+            guard try mayRead(entry, peer) else { throw .denied }
+            try requireVersion(entry, of: path, for: peer)
+            guard try mayChange(entry, of: path, peer) else { throw .unchangeable }
+            found.append(entry)
+        }
+        return found
+    }
+
+    /// Returns the versions at or below a path that the client may change.
+    private func changeable(of path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionRecord]
+    {
+        var found: [VersionRecord] = []
+        for entry in ids(of: path, for: peer).compactMap({ store.record(of: $0) }) {
+            if try mayChange(entry, of: path, peer) { found.append(entry) }
+        }
+        return found
+    }
+
+    /// Whether the client had the right to write the document when the version was preserved, and has it now (D221).
+    ///
+    /// If the version is found by the file at `path`, and not by its own path, the rights of this file count.
+    private func mayChange(
+        _ entry: VersionRecord, of path: [UInt8], _ peer: Peer
+    ) throws(VersionAccessFailure) -> Bool {
+        let writer = Credentials(peer)
+        guard entry.rights.mayWrite(writer), entry.closed.allSatisfy({ $0.maySearch(writer) }) else {
+            return false
+        }
+        var paths = [entry.path]
+        if !Self.isVersion(entry.path, of: path) { paths.append(path) }
+        for path in paths {
+            guard try currentRights(of: path)?.mayWrite(writer) ?? true, try mayReach(path, peer) else {
+                return false
+            }
+        }
+        return true
     }
 
     func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String? {
@@ -178,6 +310,8 @@ final class PeerVersionStore: PreservedVersions {
             throw .notFound
         } catch .io(let errno) {
             throw .system(errno)
+        } catch .readOnly {
+            throw .system(.readOnly)
         } catch {
             throw .denied
         }
@@ -195,12 +329,57 @@ extension FileUser {
     }
 }
 
+/// Which versions a client may see, by path, rights and the users that could not enter the directories. Versions with equal
+/// values are looked up once for a whole list.
+private struct RightsCache {
+    private struct Key: Hashable {
+        let path: [UInt8]
+        let rights: FileRights
+        let closed: [FileRights]
+    }
+
+    private let reader: Peer
+    private var known: [Key: Bool] = [:]
+
+    init(reader: Peer) { self.reader = reader }
+
+    mutating func isVisible(_ entry: VersionRecord, _ look: (Peer) -> Bool) -> Bool {
+        let key = Key(path: entry.path, rights: entry.rights, closed: entry.closed)
+        if let known = known[key] { return known }
+        let isVisible = look(reader)
+        known[key] = isVisible
+        return isVisible
+    }
+}
+
+extension VersionQuery {
+    fileprivate func accepts(_ entry: VersionRecord) -> Bool {
+        if let since, Double(entry.time) / 1e9 < since { return false }
+        guard let by else { return true }
+        return [entry.provenance?.saver, entry.provenance?.author].contains { actor in
+            actor?.program == by || actor?.run == by
+        }
+    }
+}
+
 extension VersionForm {
     fileprivate init(_ entry: VersionRecord) {
         self.init(
             id: entry.id.description, path: entry.path, cause: entry.cause.rawValue,
             time: Double(entry.time) / 1e9, size: Int64(entry.size), user: entry.rights.user,
             group: entry.rights.group, mode: entry.rights.mode)
+        standing = entry.standing.rawValue
+        guard let provenance = entry.provenance else { return }
+        author = provenance.author.map(VersionActorForm.init)
+        saver = provenance.saver.map(VersionActorForm.init)
+        (read, generation) = (provenance.readGeneration, provenance.generation)
+        readTime = provenance.readTime.map { Double($0) / 1e9 }
+    }
+}
+
+extension VersionActorForm {
+    fileprivate init(_ actor: VersionActor) {
+        self.init(program: actor.program, pid: actor.process, user: actor.user, run: actor.run)
     }
 }
 

@@ -51,12 +51,12 @@ struct SingleVersionStore: PreservedVersions {
     static let reads = CallTally()
 
     /// The small version's entry. For a path below `many`, more entries than one message can contain.
-    func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm] {
-        let isMany = path == Array("many".utf8)
+    func entries(_ query: VersionQuery, for peer: Peer) throws(VersionAccessFailure) -> VersionPage {
+        let isMany = query.path == Array("many".utf8)
         let entry = VersionForm(
             id: "0123456789abcdef", path: isMany ? LongStatus.path : Array("a".utf8), cause: "claim", time: 0,
             size: 4, user: 0, group: 0, mode: 0o100644)
-        return [VersionForm](repeating: entry, count: isMany ? 900 : 1)
+        return VersionPage([VersionForm](repeating: entry, count: isMany ? 900 : 1), hasMore: false)
     }
 
     func read(
@@ -73,6 +73,16 @@ struct SingleVersionStore: PreservedVersions {
     func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String? {
         path == Array("empty".utf8) ? nil : "0123456789abcdef"
     }
+
+    func resolve(_ ids: [String]?, of path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> Int {
+        ids?.count ?? 1
+    }
+
+    func remove(_ ids: [String], of path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> Int {
+        ids.count
+    }
+
+    func prune(_ path: [UInt8], until: Double?, for peer: Peer) throws(VersionAccessFailure) -> Int { 1 }
 }
 
 /// A directory that is removed, with everything in it, when the test ends.

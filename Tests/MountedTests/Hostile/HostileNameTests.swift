@@ -25,8 +25,9 @@ extension MountTests {
             try eventually(within: .seconds(20), "a holder\n\(holder.errorText)") { holder.text == "open\n" }
             for words in [
                 ["why", file], ["ps"], ["ps", file], ["status", mount.path], ["doctor", mount.path],
-                ["rules", mount.path], ["kept", mount.path], ["unmount", mount.path], ["mount", mount.path],
-                ["kept", file, "--restore", "none", file], ["why", parent], ["mount", parent, file],
+                ["rules", mount.path], ["versions", mount.path], ["unmount", mount.path],
+                ["mount", mount.path],
+                ["versions", file, "restore", "none", file], ["why", parent], ["mount", parent, file],
             ] {
                 let outcome = try Script("exec \"$@\"").attempt(
                     arguments: [try Lab.variable("TRUCE_BINARY")] + words)

@@ -27,8 +27,8 @@ extension MountTests {
                 WrongCommandLine("unmount", code: 2, "directory"),
                 WrongCommandLine("status --json DIRECTORY", code: 3, "DIRECTORY"),
                 WrongCommandLine("status /none/such", code: 3, "/none/such"),
-                WrongCommandLine("kept DIRECTORY", code: 3, "DIRECTORY"),
-                WrongCommandLine("kept", code: 2, "path"),
+                WrongCommandLine("versions DIRECTORY", code: 3, "DIRECTORY"),
+                WrongCommandLine("versions", code: 2, "path"),
                 WrongCommandLine("dance", code: 2, "dance"),
                 WrongCommandLine("--loud", code: 2, "--loud"),
             ])
@@ -49,7 +49,7 @@ extension MountTests {
                 let unmount = try TruceCommand.attempt("unmount", mount.path + "/inside")
                 try WrongCommandLine("unmount", code: 3, "inside").check(unmount, in: mount.path)
                 let kept = try TruceCommand.attempt(
-                    "kept", mount.path, "--restore", "none", mount.path + "/to")
+                    "versions", mount.path, "restore", "none", mount.path + "/to")
                 #expect(kept.ending == .exited(3) || kept.ending == .exited(2), "\(kept.errorText)")
                 checkForcedSteps(try mount.status())
             }
@@ -101,7 +101,7 @@ extension MountTests {
                     try WrongCommandLine(words, code: 6, "user").check(outcome, in: mount.path)
                 }
                 // Every user may list preserved versions, but sees only versions of files that the user may read.
-                let kept = try asOther.attempt(try Lab.variable("TRUCE_BINARY"), "kept", mount.path)
+                let kept = try asOther.attempt(try Lab.variable("TRUCE_BINARY"), "versions", mount.path)
                 #expect(try kept.requireSuccess().text.isEmpty)
                 #expect(try MountedDirectory.isMounted(mount.path))
             }

@@ -230,7 +230,7 @@ private struct CrashTotals {
 }
 
 extension MountedDirectory {
-    /// Returns the preserved versions of a path in the mount and of paths below it, as `truce kept --json` lists them: each
+    /// Returns the preserved versions of a path in the mount and of paths below it, as `truce versions --json` lists them: each
     /// with id and cause, newest first.
     func kept(_ name: String = "") throws -> [(id: String, cause: String)] {
         struct List: Decodable {
@@ -240,7 +240,8 @@ extension MountedDirectory {
             }
             var entries: [Entry]
         }
-        let output = try TruceCommand.run("kept", "--json", name.isEmpty ? path : path + "/" + name).output
+        let output = try TruceCommand.run("versions", "--json", name.isEmpty ? path : path + "/" + name)
+            .output
         return try JSONDecoder().decode(List.self, from: Data(output)).entries.map { ($0.id, $0.cause) }
     }
 
@@ -252,7 +253,7 @@ extension MountedDirectory {
     }
 
     func restore(_ id: String, to target: String) throws {
-        try TruceCommand.run("kept", path, "--restore", id, target)
+        try TruceCommand.run("versions", path, "restore", id, target)
     }
 
     /// With passthrough, the kernel writes on without the daemon. Without passthrough, the write reports that the mount has

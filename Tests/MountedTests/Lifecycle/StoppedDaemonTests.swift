@@ -64,7 +64,7 @@ extension MountTests {
                     (["status", mount.path], 4), (["why", file], 4), (["ps", file], 4),
                     (["doctor", file], 4),
                     (["rules", mount.path], 4), (["rules", "--check", file], 4), (["socket", file], 4),
-                    (["kept", file], 4), (["kept", file, "--restore", "0123456789abcdef", file], 4),
+                    (["versions", file], 4), (["versions", file, "restore", "0123456789abcdef", file], 4),
                     (["unmount", file], 4), (["mount", file], 4), (["mount", "/none", file], 4),
                     (["read", file, "--", "true"], 125), (["write", file, "--", "true"], 125),
                     (["present", file, "--on-save", "true"], 4),

@@ -272,10 +272,10 @@ extension MountTests.OutOfBandChangeTests {
         ' <&"${COPROC[0]}" >&"${COPROC[1]}"
             exec {COPROC[1]}>&-
             wait "$COPROC_PID"
-            "$truce" kept place/document >kept
+            "$truce" versions place/document >kept
             echo "$(wc -l <kept) of 20 are kept"
             [[ $(wc -l <kept) = 20 ]] || return
-            while read -r id _; do "$truce" kept place --restore "$id" "restored-$id"; done <kept
+            while read -r id _; do "$truce" versions place restore "$id" "restored-$id"; done <kept
             [[ $(cat restored-* | grep --only-matching finished | wc -l) = 20 ]]
         }
         # New directories get a file before the daemon has listed them.

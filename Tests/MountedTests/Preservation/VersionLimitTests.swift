@@ -139,7 +139,8 @@ extension MountTests {
                 let look = Script("stat -c '%i %u %g %a' \"$1\"; getfattr -dm- \"$1\" 2>/dev/null || true")
                 let before = try look.run(document).text
 
-                let restoring = try TruceCommand.start("kept", document, "--restore", id, document, "--force")
+                let restoring = try TruceCommand.start(
+                    "versions", document, "restore", id, document, "--force")
                 try eventually(within: .seconds(10), "the access to wait") {
                     try !mount.status().waiting.isEmpty || restoring.hasEnded
                 }
@@ -152,11 +153,11 @@ extension MountTests {
                 #expect(kept.first?.cause == "restoring")
                 #expect(try mount.text(ofKept: try #require(kept.first?.id)) == "new text")
 
-                let output = try TruceCommand.run("kept", document, "--restore", id, "-")
+                let output = try TruceCommand.run("versions", document, "restore", id, "-")
                 #expect(output.text == "former!")
                 for target in ["-", document, mount.path + "/third"] {
                     let refused = try TruceCommand.attempt(
-                        "kept", document, "--restore", foreign, target, "--force")
+                        "versions", document, "restore", foreign, target, "--force")
                     #expect(
                         !refused.isSuccess && refused.text.isEmpty
                             && refused.errorText.contains("is a version of 'other', not of 'document'"),
@@ -164,7 +165,7 @@ extension MountTests {
                 }
                 #expect(try FileContents.text(of: document) == "former!")
                 #expect(FileContents.ofFile(mount.path + "/third") == nil)
-                let again = try TruceCommand.attempt("kept", document, "--restore", id, document)
+                let again = try TruceCommand.attempt("versions", document, "restore", id, document)
                 #expect(!again.isSuccess && again.errorText.contains("--force"))
                 try other.must("close", mount.path + "/other")
                 checkForcedSteps(try mount.status(), except: [.proceeded])

@@ -225,6 +225,6 @@ extension MountTests {
 }
 
 extension MountedDirectory {
-    /// The output of `truce kept` for the mount.
-    fileprivate func listKept() throws -> String { try TruceCommand.run("kept", path).text }
+    /// The output of `truce versions` for the mount.
+    fileprivate func listKept() throws -> String { try TruceCommand.run("versions", path).text }
 }

@@ -275,13 +275,13 @@ extension MountTests.SuspensionTests {
         }
     }
 
-    /// The contents of all versions of a file. The command `truce kept` restores each version to a new file.
+    /// The contents of all versions of a file. The command `truce versions` restores each version to a new file.
     private static func kept(_ file: String) throws -> [String] {
         let place = try Lab.freshDirectory("restored")
-        let list = try TruceCommand.run("kept", file).text
+        let list = try TruceCommand.run("versions", file).text
         return try list.split(separator: "\n").map { line in
             let id = String(line.prefix { $0 != " " })
-            try TruceCommand.run("kept", file, "--restore", id, "\(place)/\(id)")
+            try TruceCommand.run("versions", file, "restore", id, "\(place)/\(id)")
             return try FileContents.text(of: "\(place)/\(id)")
         }
     }
