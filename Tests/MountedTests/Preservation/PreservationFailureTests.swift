@@ -103,11 +103,11 @@ extension MountTests {
                 rm -f source/document
                 touch source/document
                 chmod "$4" source/document
-                listed=$("$1" kept source/document | wc -l)
+                listed=$("$1" versions source/document | wc -l)
                 # Read the id from the log of the store, because a version that may not be read is not listed.
                 id=$(tail -n 1 /proc/$$/fd/5/.truce/store/kept.log | sed "s/.*\\"id\\":\\"\\([0-9a-f]*\\).*/\\1/")
                 status=0
-                "$1" kept source/document --restore "$id" "restored/$id" 2>>restored/errors || status=$?
+                "$1" versions source/document restore "$id" "restored/$id" 2>>restored/errors || status=$?
                 [[ $status != 0 ]] || text=" $(cat "restored/$id")"
                 echo "$3 then $4: $listed listed, $status${text-}"
                 text=

@@ -189,7 +189,7 @@ private final class KillSource {
             }
             var entries: [Entry]
         }
-        let output = try TruceCommand.run("kept", "--json", path).output
+        let output = try TruceCommand.run("versions", "--json", path).output
         let names = Set(round.names)
         return try JSONDecoder().decode(List.self, from: Data(output)).entries.reversed()
             .filter { !known.contains($0.id) }
@@ -200,7 +200,7 @@ private final class KillSource {
     }
 
     private func text(of version: Version) throws -> String {
-        try TruceCommand.run("kept", path, "--restore", version.id, "-").text
+        try TruceCommand.run("versions", path, "show", version.id).text
     }
 
     private static func summary(_ text: String) -> String { "\(text.utf8.count) bytes '\(text.prefix(24))…'" }

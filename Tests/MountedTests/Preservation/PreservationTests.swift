@@ -213,9 +213,9 @@ extension MountTests {
         }
 
         private static let list = Script(
-            "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$1\" kept \"$2\"")
+            "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$1\" versions \"$2\"")
         private static let restore = Script(
-            "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$1\" kept \"$2\" --restore \"$3\" \"$4\""
+            "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$1\" versions \"$2\" restore \"$3\" \"$4\""
         )
 
         @Test(
