@@ -20,6 +20,7 @@ final class CoordinatedFilesystem: Filesystem {
     let preserver: ContentPreserver
     let cleanWriters: CleanWriters
     let closePreserver: ClosePreserver
+    let conflictCopies: ConflictCopies
     // These services follow documents, even when a save gives a document another file.
     let saves: SaveTracker
     let events: DocumentEvents
@@ -69,18 +70,19 @@ final class CoordinatedFilesystem: Filesystem {
         shownAttributes = ShownAttributes(context, tree)
         cleanWriters = CleanWriters(context, tree, preserver)
         closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
+        conflictCopies = ConflictCopies(context)
         events = DocumentEvents(context, tree, saves)
         identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
         saveLifecycle = SaveLifecycle(context, tree, preserver, saves, cleanWriters, events, identity)
         finder = DocumentFinder(context, tree, saves, events, identity)
         coordinator = RetryCoordinator(
             context, tree, sourceWatch, shownAttributes, saves, identity, saveLifecycle)
-        outOfBand = OutOfBandMonitor(context, tree, sourceWatch, events, identity)
+        outOfBand = OutOfBandMonitor(context, tree, sourceWatch, conflictCopies, events, identity)
         attributeReplies = AttributeReplies(context, shownAttributes, saves, rightsWatcher, coordinator)
         unsavedStats = UnsavedStats(context, tree, shownAttributes, coordinator, attributeReplies)
         closer = HandleCloser(
-            context, tree, sourceWatch, data, preserver, saves, cleanWriters, closePreserver, events,
-            saveLifecycle)
+            context, tree, sourceWatch, data, preserver, saves, cleanWriters, closePreserver, conflictCopies,
+            events, saveLifecycle)
         lockPoller = LockPoller(context, tree, data, coordinator)
         let openClaims = OpenClaims(context, tree, data, unsavedStats, closer)
         let opener = HandleOpener(
@@ -103,13 +105,14 @@ final class CoordinatedFilesystem: Filesystem {
             context, tree, sourceWatch, cleanWriters, events, identity, saveLifecycle, coordinator,
             attributeReplies, lookups, nameRequests)
         removals = Remove(
-            context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, coordinator,
-            closer, nameRequests)
+            context, tree, sourceWatch, saves, cleanWriters, conflictCopies, events, identity, saveLifecycle,
+            coordinator, closer, nameRequests)
         renames = Rename(
             context, tree,
             RenameClaims(context, tree, saves, saveLifecycle, coordinator, nameRequests),
             RenameEffects(
-                context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, closer),
+                context, tree, sourceWatch, saves, cleanWriters, conflictCopies, events, identity,
+                saveLifecycle, closer),
             nameRequests)
         attributeChanges = SetAttributes(
             context, tree, sourceWatch, data, shownAttributes, preserver, cleanWriters, events, saveLifecycle,

@@ -71,19 +71,24 @@ package struct Provenance: Hashable, Sendable {
     package var readTime: Int64?
     /// The generation of the contents, as text.
     package var generation: String?
+    /// The name of the conflict copy that has the contents; nil if they come from the document itself. The conflict copy was in
+    /// the directory of the document.
+    package var conflictCopy: [UInt8]?
 
     package init(
         author: VersionActor? = nil, saver: VersionActor? = nil, readGeneration: String? = nil,
-        readTime: Int64? = nil, generation: String? = nil
+        readTime: Int64? = nil, generation: String? = nil, conflictCopy: [UInt8]? = nil
     ) {
         (self.author, self.saver) = (author, saver)
         (self.readGeneration, self.readTime) = (readGeneration, readTime)
         self.generation = generation
+        self.conflictCopy = conflictCopy
     }
 
     var lineRoom: Int {
         [author, saver].reduce(96) { $0 + ($1?.lineRoom ?? 0) }
             + 6 * [readGeneration, generation].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+            + 2 * (conflictCopy?.count ?? 0)
     }
 }
 

@@ -26,7 +26,9 @@ enum FloorLaws {
         Floor(
             paths: ["Data"],
             types: ["DataPlane", "ShownAttributes", "PageCachePolicy", "AdvisoryLocks", "LingeringHandles"]),
-        Floor(paths: ["Preservation"], types: ["ContentPreserver", "CleanWriters", "ClosePreserver"]),
+        Floor(
+            paths: ["Preservation"],
+            types: ["ContentPreserver", "CleanWriters", "ClosePreserver", "ConflictCopies"]),
         Floor(
             paths: ["Documents"],
             types: [

@@ -4,13 +4,14 @@ import VersionStore
 
 /// Tells the store which documents have other paths, so that their versions follow them (D219).
 extension MountContext {
-    /// Notes that a document or directory was moved. If the new name is that of a backup or helper file, the versions stay with
-    /// the former name, because a program then writes the document there anew.
+    /// Notes that a document or directory was moved. If the new name is that of a backup, conflict copy or helper file, the
+    /// versions stay with the former name, because a program then writes the document there anew.
     func noteVersionMove(from former: NameChange, to change: NameChange, isDirectory: Bool) {
         guard let store, store.hasVersions else { return }
         if !isDirectory {
             guard !change.isPrivate,
-                !HelperFileName.isBackupName(change.name.bytes, of: former.name.bytes)
+                !HelperFileName.isBackupName(change.name.bytes, of: former.name.bytes),
+                ConflictCopyName(change.name.bytes)?.document != former.name.bytes
             else { return }
         }
         store.noteMoved(from: former.path, to: change.path, isDirectory: isDirectory)

@@ -11,6 +11,7 @@ final class Remove: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
     private let cleanWriters: CleanWriters
+    private let conflictCopies: ConflictCopies
     private let events: DocumentEvents
     private let identity: DocumentIdentity
     private let saveLifecycle: SaveLifecycle
@@ -26,13 +27,14 @@ final class Remove: Sendable {
 
     init(
         _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ saves: SaveTracker,
-        _ cleanWriters: CleanWriters, _ events: DocumentEvents, _ identity: DocumentIdentity,
-        _ saveLifecycle: SaveLifecycle, _ coordinator: RetryCoordinator, _ closer: HandleCloser,
-        _ nameRequests: NameRequests
+        _ cleanWriters: CleanWriters, _ conflictCopies: ConflictCopies, _ events: DocumentEvents,
+        _ identity: DocumentIdentity, _ saveLifecycle: SaveLifecycle, _ coordinator: RetryCoordinator,
+        _ closer: HandleCloser, _ nameRequests: NameRequests
     ) {
         self.context = context
         self.sourceWatch = sourceWatch
         self.cleanWriters = cleanWriters
+        self.conflictCopies = conflictCopies
         self.events = events
         self.identity = identity
         self.saveLifecycle = saveLifecycle
@@ -168,7 +170,10 @@ extension Remove: NameOperation {
     func publish(_ outcome: inout Void, of facts: RemovalFacts, _ step: NameStep?) {
         let (change, status, save) = (facts.change, facts.status, step?.save)
         engine.journal.note(.unlinked, at: Engine.now, by: change.subject)
-        if status.isRegularFile { saveLifecycle.noteDeparture(of: change) }
+        if status.isRegularFile {
+            saveLifecycle.noteDeparture(of: change)
+            conflictCopies.noteDeparture(of: change.name, in: change.directory)
+        }
         guard let node = facts.node else { return }
         let isLast = facts.isDirectory || status.linkCount <= 1
         let isKnown = isLast || node.isCalled(change.name, in: change.directory)

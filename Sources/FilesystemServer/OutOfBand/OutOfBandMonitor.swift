@@ -7,6 +7,7 @@ import FuseBridge
 /// ``SourceWatchThread`` and ``RightsWatcher`` call this object, each on a thread of its own.
 final class OutOfBandMonitor: Sendable {
     let tree: FileTree
+    let conflictCopies: ConflictCopies
     let events: DocumentEvents
     let identity: DocumentIdentity
     let engine: Engine
@@ -18,10 +19,11 @@ final class OutOfBandMonitor: Sendable {
     let documents: DocumentTable
 
     init(
-        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ events: DocumentEvents,
-        _ identity: DocumentIdentity
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch,
+        _ conflictCopies: ConflictCopies, _ events: DocumentEvents, _ identity: DocumentIdentity
     ) {
         self.tree = tree
+        self.conflictCopies = conflictCopies
         self.events = events
         self.identity = identity
         engine = context.engine

@@ -18,6 +18,12 @@ extension OutOfBandMonitor {
         defer { for node in held { nodes.forget(node.id, lookups: 1) } }
         let dirtyNames = retain(directoriesOf: names.join(seen), &held)
         var (there, missing) = look(at: dirtyNames, later: &later)
+        for (dirtyName, _) in there {
+            conflictCopies.noteArrival(of: dirtyName.name, in: dirtyName.directory, isOutOfBand: true)
+        }
+        for dirtyName in missing {
+            conflictCopies.noteDeparture(of: dirtyName.name, in: dirtyName.directory)
+        }
         var left: Set<EntryName> = []
         there = tellOfExchanges(there, names).filter { dirtyName, status in
             guard let former = names.document(at: dirtyName.key) else { return true }

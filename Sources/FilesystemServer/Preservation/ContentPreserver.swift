@@ -390,9 +390,18 @@ final class ContentPreserver: Sendable {
     /// directories move later, the rights stay as they were. Only a daemon of root needs this, because only it has
     /// other users.
     static func closedDirectories(above node: Node) -> [FileRights] {
+        closedDirectories(from: node.parent, to: node)
+    }
+
+    /// Returns the rights of a directory and of the directories above it, as far as some users may not enter them.
+    static func closedDirectories(from directory: Node) -> [FileRights] {
+        closedDirectories(from: directory, to: directory)
+    }
+
+    private static func closedDirectories(from lowest: Node?, to node: Node) -> [FileRights] {
         guard OwnProcess.user == 0 else { return [] }
         var closed: [FileRights] = []
-        var directory = node.parent
+        var directory = lowest
         while let next = directory {
             let rights = rights(of: next)
             if !rights.isOpenToAll { closed.append(rights) }

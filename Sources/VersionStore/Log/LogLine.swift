@@ -51,6 +51,8 @@ struct LogLine: Codable, Sendable {
     var read: String?
     var readNanoseconds: Int64?
     var generation: String?
+    /// The name of the conflict copy that has the contents.
+    var conflictCopy: Data?
     var formerPath: String?
     var formerPathBytes: Data?
     /// How a move concerns the paths below its two paths, and the second path.
@@ -158,6 +160,7 @@ struct LogLine: Codable, Sendable {
         saver = provenance.saver.map(Actor.init)
         (read, readNanoseconds) = (provenance.readGeneration, provenance.readTime)
         generation = provenance.generation
+        conflictCopy = provenance.conflictCopy.map { Data($0) }
     }
 
     /// Whether the line says that its version was dropped.
@@ -191,7 +194,7 @@ struct LogLine: Codable, Sendable {
     private var provenance: Provenance? {
         let provenance = Provenance(
             author: author?.actor, saver: saver?.actor, readGeneration: read, readTime: readNanoseconds,
-            generation: generation)
+            generation: generation, conflictCopy: conflictCopy.map { Array($0) })
         return provenance == Provenance() ? nil : provenance
     }
 

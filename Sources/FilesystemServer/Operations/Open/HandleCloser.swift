@@ -16,6 +16,7 @@ final class HandleCloser: Sendable {
     private let data: DataPlane
     private let cleanWriters: CleanWriters
     private let closePreserver: ClosePreserver
+    private let conflictCopies: ConflictCopies
     private let events: DocumentEvents
     private let saveLifecycle: SaveLifecycle
     private let engine: Engine
@@ -27,7 +28,8 @@ final class HandleCloser: Sendable {
     init(
         _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
         _ preserver: ContentPreserver, _ saves: SaveTracker, _ cleanWriters: CleanWriters,
-        _ closePreserver: ClosePreserver, _ events: DocumentEvents, _ saveLifecycle: SaveLifecycle
+        _ closePreserver: ClosePreserver, _ conflictCopies: ConflictCopies, _ events: DocumentEvents,
+        _ saveLifecycle: SaveLifecycle
     ) {
         self.context = context
         self.sourceWatch = sourceWatch
@@ -35,6 +37,7 @@ final class HandleCloser: Sendable {
         self.data = data
         self.cleanWriters = cleanWriters
         self.closePreserver = closePreserver
+        self.conflictCopies = conflictCopies
         self.events = events
         self.saveLifecycle = saveLifecycle
         engine = context.engine
@@ -117,7 +120,10 @@ final class HandleCloser: Sendable {
         if handle.mayWrite { cleanWriters.discardProvisionalCopy(beside: handle) }
         data.noteEnd(ofLocksBy: handle)
         data.endPageCaching(of: handle)
-        if handle.mayWrite { saves.closedFile(NodeNumber(handle.node.id.rawValue)) }
+        if handle.mayWrite {
+            saves.closedFile(NodeNumber(handle.node.id.rawValue))
+            conflictCopies.noteArrival(ofFileOf: handle)
+        }
         // The journal may refer to the handle for a long time. So the file is closed now, and not when the handle
         // object is freed.
         handle.closeFile(forGood: true)

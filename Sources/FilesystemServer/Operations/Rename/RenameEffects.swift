@@ -19,6 +19,7 @@ final class RenameEffects: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
     private let cleanWriters: CleanWriters
+    private let conflictCopies: ConflictCopies
     private let events: DocumentEvents
     private let identity: DocumentIdentity
     private let saveLifecycle: SaveLifecycle
@@ -32,12 +33,13 @@ final class RenameEffects: Sendable {
 
     init(
         _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ saves: SaveTracker,
-        _ cleanWriters: CleanWriters, _ events: DocumentEvents, _ identity: DocumentIdentity,
-        _ saveLifecycle: SaveLifecycle, _ closer: HandleCloser
+        _ cleanWriters: CleanWriters, _ conflictCopies: ConflictCopies, _ events: DocumentEvents,
+        _ identity: DocumentIdentity, _ saveLifecycle: SaveLifecycle, _ closer: HandleCloser
     ) {
         self.context = context
         self.sourceWatch = sourceWatch
         self.cleanWriters = cleanWriters
+        self.conflictCopies = conflictCopies
         self.events = events
         self.identity = identity
         self.saveLifecycle = saveLifecycle
@@ -95,6 +97,9 @@ final class RenameEffects: Sendable {
             nodes.resetClasses()
         }
         move.node.renames.end()
+        guard move.status.isRegularFile else { return }
+        conflictCopies.noteChange(of: move.from.name, in: move.from.directory)
+        conflictCopies.noteChange(of: move.to.name, in: move.to.directory)
     }
 
     /// Lets the versions of a document follow the document, if the rename is no step of a save.
