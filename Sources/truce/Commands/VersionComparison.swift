@@ -97,7 +97,9 @@ private final class TemporaryFolder {
         let place = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         var template = Array("\(place)/truce-versions-XXXXXX".utf8) + [0]
         let isMade = template.withUnsafeMutableBytes { bytes in
-            bytes.withMemoryRebound(to: CChar.self) { mkdtemp($0.baseAddress) != nil }
+            bytes.withMemoryRebound(to: CChar.self) { text in
+                text.baseAddress.flatMap { mkdtemp($0) } != nil
+            }
         }
         guard isMade else {
             throw CommandFailure(

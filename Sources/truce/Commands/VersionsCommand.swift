@@ -113,20 +113,20 @@ struct VersionsCommand: ParsableCommand {
     func run() throws {
         let mounted = try Watchdog.withDeadline { try MountedPath(RawArgument.bytes(of: path)) }
         var client = try Watchdog.withDeadline { try DaemonClient(to: mounted.mount) }
-        let path = mounted.pathInMount
+        let place = mounted.pathInMount
         switch try parsedVerb() {
-        case .list: try list(path, from: &client)
+        case .list: try list(place, from: &client)
         case .show:
-            try client.fetch(operands[0], of: path) { bytes throws(CommandFailure) in try Self.print(bytes) }
+            try client.fetch(operands[0], of: place) { bytes throws(CommandFailure) in try Self.print(bytes) }
         case .diff: try VersionComparison(of: mounted, with: tool).run(operands, &client)
         case .restore: try restore(mounted, from: &client)
         case .resolve:
             let ids = operands.isEmpty ? nil : operands
-            try report(try client.resolve(ids, of: path), "resolved")
-        case .remove: try report(try client.remove(operands, of: path), "removed")
+            try report(try client.resolve(ids, of: place), "resolved")
+        case .remove: try report(try client.remove(operands, of: place), "removed")
         case .prune:
             let time = until.flatMap { VersionTime.parse($0) }
-            try report(try client.prune(path, until: time), "removed")
+            try report(try client.prune(place, until: time), "removed")
         }
     }
 
