@@ -55,9 +55,9 @@ struct VersionLineTests {
             $0.writers = ["a\nb (12)"]
             $0.author = VersionActorForm(program: "x\u{1b}[2J")
         }
-        let line = try #require(line(version))
-        #expect(!line.contains("\u{1b}") && !line.contains("\n"))
-        #expect(line.contains("still written by"))
+        let text = try #require(line(version))
+        #expect(!text.contains("\u{1b}") && !text.contains("\n"))
+        #expect(text.contains("still written by"))
     }
 
     @Test("times are shown relative to the present day")
