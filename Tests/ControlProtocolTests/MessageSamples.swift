@@ -174,6 +174,7 @@ extension MessageSamples {
         version.author = VersionActorForm(program: "p", pid: 1, user: 2, run: "r")
         version.saver = VersionActorForm(program: "q")
         (version.read, version.readTime, version.generation) = ("e1-1", 1.5, "e1-2")
+        version.setConflictCopy([0xff])
         return version
     }()
 }

@@ -75,6 +75,9 @@ package struct VersionForm: Hashable, Sendable, Codable {
     package var readTime: Double?
     /// The generation of the contents.
     package var generation: String?
+    /// The name of the conflict copy that has the contents. It was in the directory of the document.
+    package var conflictCopy: String?
+    package var conflictCopyBytes: String?
 
     package init(
         id: String, path: [UInt8], cause: String, time: Double, size: Int64, user: UInt32, group: UInt32,
@@ -88,6 +91,20 @@ package struct VersionForm: Hashable, Sendable, Codable {
         self.user = user
         self.group = group
         self.mode = mode
+    }
+
+    /// Notes the name of the conflict copy that has the contents.
+    package mutating func setConflictCopy(_ name: [UInt8]) {
+        (conflictCopy, conflictCopyBytes) = PathForm(name).parts
+    }
+
+    /// The path of the conflict copy, relative to the root of the mount; nil if there is none.
+    package var conflictCopyPath: [UInt8]? {
+        guard let conflictCopy, let name = PathForm(conflictCopy, conflictCopyBytes).bytes, !name.isEmpty,
+            !name.contains(UInt8(ascii: "/")), let document = PathForm(path, pathBytes).bytes
+        else { return nil }
+        let end = document.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
+        return document[..<end] + name
     }
 }
 

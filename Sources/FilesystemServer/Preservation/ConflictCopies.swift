@@ -54,7 +54,9 @@ final class ConflictCopies: Sendable {
     private func endIfGone(_ copy: ConflictCopy) {
         context.work(on: copy.directory, for: .preserving) { [self] in
             guard let store = context.store, copy.status == nil else { return }
-            for offer in copy.offers(in: store) { end(offer, of: copy, in: store) }
+            for version in copy.versions(in: store) where version.standing == .conflict {
+                end(version, of: copy, in: store)
+            }
         }
     }
 
@@ -79,7 +81,7 @@ final class ConflictCopies: Sendable {
     private func offer(_ copy: ConflictCopy, in store: VersionStore) {
         do throws(StoreError) {
             let file = try copy.open()
-            let former = copy.offers(in: store)
+            let former = copy.versions(in: store)
             guard !former.contains(where: { store.holds($0.id, file) }) else { return }
             let id = try preserve(file, of: copy, in: store)
             engine.counters.preserved.count()
@@ -87,7 +89,7 @@ final class ConflictCopies: Sendable {
             engine.logAction(
                 "has a conflict copy of \(copy.meaning.tool.rawValue), '\(copy.name)', which is preserved as \(id)",
                 copy.attribution)
-            for offer in former { end(offer, of: copy, in: store) }
+            for version in former where version.standing == .conflict { end(version, of: copy, in: store) }
             // The conflict copy may have been removed before the version was in the store.
             guard copy.status == nil, let offer = store.record(of: id) else { return }
             end(offer, of: copy, in: store)
@@ -172,10 +174,10 @@ private struct ConflictCopy: Sendable {
         }
     }
 
-    /// The versions of this conflict copy that are not resolved.
-    func offers(in store: VersionStore) -> [VersionRecord] {
+    /// The versions of this conflict copy, also those that are resolved.
+    func versions(in store: VersionStore) -> [VersionRecord] {
         store.list(under: document).filter {
-            $0.cause == .sync && $0.standing == .conflict && $0.provenance?.conflictCopy == name.bytes
+            $0.cause == .sync && $0.provenance?.conflictCopy == name.bytes
         }
     }
 }

@@ -41,7 +41,9 @@ extension VersionForm {
             let seen = readTime.map { ", which had read the contents of \(VersionTime.text($0, at: now))" }
             return "saved over by \(saver?.text ?? "a program")" + (seen ?? ", which had not read it")
         case "write": return "replaced by \(saver?.text ?? "a program")"
-        case "sync": return "left by \(saver?.text ?? "a program") that synchronises files"
+        case "sync":
+            let copy = conflictCopy.map { ", which has the contents of '\($0.printable)'" } ?? ""
+            return "conflict copy of \(saver?.text ?? "a program that synchronises files")\(copy)"
         case "claim": return "changed while another program had the file open"
         case "forfeit": return "changed although a presenter did not answer"
         case "refusal": return "changed although a presenter refused"

@@ -15,7 +15,7 @@ struct VersionsCommand: ParsableCommand {
                 truce versions PATH show ID
                 truce versions PATH diff [ID [ID]] [--tool COMMAND]
                 truce versions PATH restore ID [TO] [--force]
-                truce versions PATH resolve [ID…]
+                truce versions PATH resolve [ID…] [--remove-copy]
                 truce versions PATH remove ID…
                 truce versions PATH prune [--until TIME]
                 """,
@@ -24,7 +24,9 @@ struct VersionsCommand: ParsableCommand {
                 another version; without ID it takes the latest version. 'restore' writes the version into PATH, or \
                 into TO; TO may be - for standard output. A file in a mount is overwritten in place: its owner, \
                 rights and attributes stay, and its former contents are preserved first. 'resolve' marks conflicts \
-                as resolved, 'remove' removes versions, and 'prune' removes all versions that are in no conflict. \
+                as resolved; with --remove-copy it also removes their conflict copies, which a tool that \
+                synchronises files has left beside the document. 'remove' removes versions, and 'prune' removes all \
+                versions that are in no conflict. \
                 TIME is a time of day, a date, or an age such as 90m, 2h or 3d.
                 """)
     }
@@ -52,6 +54,9 @@ struct VersionsCommand: ParsableCommand {
 
     @Flag(help: "Replace TO if it exists; only with restore.")
     var force = false
+
+    @Flag(help: "Remove the conflict copies of the resolved versions; only with resolve.")
+    var removeCopy = false
 
     @Argument(help: "A path in the mount; versions of it and of files below it are meant.")
     var path: String
@@ -99,7 +104,8 @@ struct VersionsCommand: ParsableCommand {
         let given: [(String, Bool, [Verb])] = [
             ("--all", all, [.list]), ("--since", since != nil, [.list]), ("--by", by != nil, [.list]),
             ("--until", until != nil, [.prune]), ("--tool", tool != nil, [.diff]),
-            ("--force", force, [.restore]), ("--json", json, [.list, .resolve, .remove, .prune]),
+            ("--force", force, [.restore]), ("--remove-copy", removeCopy, [.resolve]),
+            ("--json", json, [.list, .resolve, .remove, .prune]),
         ]
         for (name, isGiven, verbs) in given where isGiven && !verbs.contains(verb) {
             throw ValidationError("'\(name)' has no meaning for '\(verb.rawValue)'")
@@ -122,7 +128,9 @@ struct VersionsCommand: ParsableCommand {
         case .restore: try restore(mounted, from: &client)
         case .resolve:
             let ids = operands.isEmpty ? nil : operands
+            let copies = removeCopy ? try conflictCopies(of: place, from: &client) : []
             try report(try client.resolve(ids, of: place), "resolved")
+            for copy in copies { try remove(conflictCopyAt: mounted.absolute(copy)) }
         case .remove: try report(try client.remove(operands, of: place), "removed")
         case .prune:
             let time = until.flatMap { VersionTime.parse($0) }
@@ -132,14 +140,39 @@ struct VersionsCommand: ParsableCommand {
 
     private func list(_ path: [UInt8], from client: inout DaemonClient) throws {
         let time = since.flatMap { VersionTime.parse($0) }
-        var result = try client.versions(VersionListParameters(path: path, since: time, by: by))
-        while all, result.isTruncated, let last = result.entries.last?.id {
-            let page = try client.versions(
-                VersionListParameters(path: path, before: last, since: time, by: by))
+        let wanted = VersionListParameters(path: path, since: time, by: by)
+        let result = all ? try every(wanted, from: &client) : try client.versions(wanted)
+        try CommandOutput.print(result, asJSON: json) { result.lines() }
+    }
+
+    /// Returns all versions, page by page.
+    private func every(
+        _ wanted: VersionListParameters, from client: inout DaemonClient
+    ) throws(CommandFailure) -> VersionListResult {
+        var result = try client.versions(wanted)
+        while result.isTruncated, let last = result.entries.last?.id {
+            var next = wanted
+            next.before = last
+            let page = try client.versions(next)
             result.entries += page.entries
             result.isTruncated = page.isTruncated && !page.entries.isEmpty
         }
-        try CommandOutput.print(result, asJSON: json) { result.lines() }
+        return result
+    }
+
+    /// Returns the paths of the conflict copies that belong to the versions to be resolved.
+    private func conflictCopies(of path: [UInt8], from client: inout DaemonClient) throws -> [[UInt8]] {
+        try every(VersionListParameters(path: path), from: &client).entries
+            .filter { operands.isEmpty ? $0.standing == "conflict" : operands.contains($0.id) }
+            .compactMap(\.conflictCopyPath)
+    }
+
+    /// Removes a conflict copy with the rights of the user. It may be gone already.
+    private func remove(conflictCopyAt place: [UInt8]) throws(CommandFailure) {
+        guard place.withPath({ unlink($0) }) != 0 else { return }
+        let error = Errno.last
+        guard error != .noEntry else { return }
+        throw CommandFailure(.failed, "the conflict is resolved, but '\(place.printable)' stays: \(error)")
     }
 
     private func report(_ result: VersionChangeResult, _ what: String) throws {

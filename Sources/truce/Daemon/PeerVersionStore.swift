@@ -374,6 +374,7 @@ extension VersionForm {
         saver = provenance.saver.map(VersionActorForm.init)
         (read, generation) = (provenance.readGeneration, provenance.generation)
         readTime = provenance.readTime.map { Double($0) / 1e9 }
+        if let name = provenance.conflictCopy { setConflictCopy(name) }
     }
 }
 

@@ -82,6 +82,24 @@ extension MountTests {
             }
         }
 
+        @Test("`truce versions resolve` ends an offer, and removes the conflict copy only with --remove-copy")
+        func resolvingEndsAnOffer() throws {
+            try MountedDirectory.with { mount in
+                let actor = try ScriptedProcess()
+                for (number, option) in [[], ["--remove-copy"]].enumerated() {
+                    let name = "note.sync-conflict-20261128-10153\(number)-ABCDEF7.md"
+                    try actor.must("put", mount.path + "/note.md", "ours")
+                    try actor.must("put", "\(mount.path)/\(name)", "theirs \(number)")
+                    let offer = try Self.awaitOffer(mount)
+                    let words = ["versions", mount.path + "/note.md", "resolve", offer.id] + option
+                    try Script("exec \"$@\"").attempt(arguments: [try Lab.variable("TRUCE_BINARY")] + words)
+                        .requireSuccess()
+                    #expect(try Self.offers(of: mount).isEmpty)
+                    #expect((FileContents.ofFile("\(mount.below)/\(name)") == nil) == !option.isEmpty)
+                }
+            }
+        }
+
         @Test("A conflict copy that is made around the mount is offered, and its removal ends the offer")
         func aCopyMadeAroundTheMountIsOffered() throws {
             let source = try Lab.freshDirectory("source")
