@@ -94,10 +94,12 @@ struct ClientMessageTests {
             VersionListParameters(
                 path: Array("a".utf8), before: "0123456789abcdef", since: 1.5, by: "agent-1")),
         .resolveVersions(VersionSelectionParameters(path: Array("a".utf8))),
-        .resolveVersions(VersionSelectionParameters(path: Array("a".utf8), ids: ["0123456789abcdef"])),
-        .removeVersions(VersionSelectionParameters(path: Array("a".utf8), ids: ["0123456789abcdef"])),
+        .resolveVersions(
+            VersionSelectionParameters(path: [0x61, 0xFF, 0x2F, 0x62], ids: ["0123456789abcdef"])),
+        .removeVersions(
+            VersionSelectionParameters(path: [0x61, 0xFF, 0x2F, 0x62], ids: ["0123456789abcdef"])),
         .pruneVersions(VersionPruneParameters(path: Array("a".utf8))),
-        .pruneVersions(VersionPruneParameters(path: Array("a".utf8), until: 12.5)),
+        .pruneVersions(VersionPruneParameters(path: [0x61, 0xFF, 0x2F, 0x62], until: 12.5)),
     ]
 
     @Test("the server decodes each request that a client encodes to an equal request", arguments: requests)
