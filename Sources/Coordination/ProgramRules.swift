@@ -18,6 +18,10 @@ public enum ProgramTable: String, Hashable, Sendable, CaseIterable {
     case shells
     /// Service managers and container managers. Their children are programs that have nothing to do with each other.
     case adopters
+    /// Programs that read or write files for the program that has started them, such as `cat`.
+    case relays
+    /// Programs that read a document just before they save it, only to make a backup.
+    case readsToBackUp = "reads-to-back-up"
 }
 
 /// A rule of a table: whether programs with a certain name are in the table.

@@ -21,6 +21,7 @@ final class CoordinatedFilesystem: Filesystem {
     let cleanWriters: CleanWriters
     let closePreserver: ClosePreserver
     let conflictCopies: ConflictCopies
+    let unseenOverwrites: UnseenOverwrites
     // These services follow documents, even when a save gives a document another file.
     let saves: SaveTracker
     let events: DocumentEvents
@@ -71,6 +72,7 @@ final class CoordinatedFilesystem: Filesystem {
         cleanWriters = CleanWriters(context, tree, preserver)
         closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
         conflictCopies = ConflictCopies(context)
+        unseenOverwrites = UnseenOverwrites(context, tree)
         events = DocumentEvents(context, tree, saves)
         identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
         saveLifecycle = SaveLifecycle(context, tree, preserver, saves, cleanWriters, events, identity)
@@ -82,44 +84,43 @@ final class CoordinatedFilesystem: Filesystem {
         unsavedStats = UnsavedStats(context, tree, shownAttributes, coordinator, attributeReplies)
         closer = HandleCloser(
             context, tree, sourceWatch, data, preserver, saves, cleanWriters, closePreserver, conflictCopies,
-            events, saveLifecycle)
+            unseenOverwrites, events, saveLifecycle)
         lockPoller = LockPoller(context, tree, data, coordinator)
         let openClaims = OpenClaims(context, tree, data, unsavedStats, closer)
         let opener = HandleOpener(
-            context, data, preserver, closePreserver, events, identity, coordinator, closer)
+            context, unseenOverwrites, data, preserver, closePreserver, events, identity, coordinator, closer)
         opens = Open(
             context, coordinator, lockPoller,
             OpenArrivals(context, tree, saveLifecycle, coordinator), openClaims,
-            OpenPreservation(context, preserver, cleanWriters, unsavedStats), opener)
+            OpenPreservation(context, preserver, cleanWriters, unseenOverwrites, unsavedStats), opener)
         directories = DirectoryService(
             context, tree, shownAttributes, saves, events, identity, saveLifecycle, coordinator,
             attributeReplies)
         lookups = Lookup(
             context, tree, sourceWatch, shownAttributes, preserver, saves, events, identity, coordinator,
             attributeReplies, unsavedStats)
-        nameRequests = try NameRequests(context, tree, preserver, events, coordinator, unsavedStats)
+        nameRequests = try NameRequests(
+            context, tree, preserver, unseenOverwrites, events, coordinator, unsavedStats)
         creations = Create(
-            context, tree, sourceWatch, events, saveLifecycle, coordinator, attributeReplies, closer,
-            openClaims, opener, nameRequests)
+            context, tree, sourceWatch, unseenOverwrites, events, saveLifecycle, coordinator,
+            attributeReplies, closer, openClaims, opener, nameRequests)
         nodeMaker = MakeNode(
             context, tree, sourceWatch, cleanWriters, events, identity, saveLifecycle, coordinator,
             attributeReplies, lookups, nameRequests)
         removals = Remove(
             context, tree, sourceWatch, saves, cleanWriters, conflictCopies, events, identity, saveLifecycle,
             coordinator, closer, nameRequests)
-        renames = Rename(
-            context, tree,
-            RenameClaims(context, tree, saves, saveLifecycle, coordinator, nameRequests),
-            RenameEffects(
-                context, tree, sourceWatch, saves, cleanWriters, conflictCopies, events, identity,
-                saveLifecycle, closer),
-            nameRequests)
+        let renameClaims = RenameClaims(context, tree, saves, saveLifecycle, coordinator, nameRequests)
+        let renameEffects = RenameEffects(
+            context, tree, sourceWatch, saves, cleanWriters, conflictCopies, unseenOverwrites, events,
+            identity, saveLifecycle, closer)
+        renames = Rename(context, tree, renameClaims, renameEffects, nameRequests)
         attributeChanges = SetAttributes(
-            context, tree, sourceWatch, data, shownAttributes, preserver, cleanWriters, events, saveLifecycle,
-            coordinator, attributeReplies, unsavedStats, closer)
+            context, tree, sourceWatch, data, shownAttributes, preserver, cleanWriters, unseenOverwrites,
+            events, saveLifecycle, coordinator, attributeReplies, unsavedStats, closer)
         extendedAttributes = ExtendedAttributes(
-            context, tree, sourceWatch, data, events, coordinator, attributeChanges)
-        readWrite = ReadWrite(context, tree, data, preserver, closePreserver, saveLifecycle)
+            context, tree, unseenOverwrites, sourceWatch, data, events, coordinator, attributeChanges)
+        readWrite = ReadWrite(context, tree, data, preserver, closePreserver, unseenOverwrites, saveLifecycle)
         connect(access.budget)
     }
 

@@ -127,7 +127,11 @@ package final class Mount: StatusSource {
         let end = Engine.now + Self.longestShutdown
         let areDone = engine.workers.finish(until: end.nanoseconds)
         let areAll = filesystem.context.threads.finish(until: end.nanoseconds) && areDone
-        engine.workers.run { [filesystem] in filesystem.preserver.settle() }
+        engine.workers.run { [filesystem] in
+            filesystem.preserver.settle()
+            filesystem.unseenOverwrites.sightings.saved.save(
+                to: filesystem.context.store, below: filesystem.tree.nodes.root.key)
+        }
         if !engine.workers.finish(until: end.nanoseconds) || !areAll {
             engine.log("ended with work undone after \(Self.longestShutdown)")
         }

@@ -12,7 +12,7 @@ package final class VersionStore: Sendable {
     /// blocks.
     package static let largestCopy = 256 << 20
 
-    private let files: VersionFiles?
+    let files: VersionFiles?
     private let log: @Sendable (String) -> Void
     /// The reason why there is no store; nil if there is a store.
     ///

@@ -21,6 +21,9 @@ package struct MountStatus: Decodable, Sendable {
         package var interrupted: UInt64
         package var identified: UInt64
         package var kept: UInt64
+        package var suspected: UInt64
+        package var unseen: UInt64
+        package var harmless: UInt64
         package var read: UInt64
         package var write: UInt64
         package var listed: UInt64
@@ -33,7 +36,8 @@ package struct MountStatus: Decodable, Sendable {
                 ("bounced", bounced),
                 ("parked under lock", parkedUnderLock), ("ESTALE", estale), ("interrupted", interrupted),
                 ("identified", identified),
-                ("kept", kept), ("READ", read), ("WRITE", write), ("listed", listed),
+                ("kept", kept), ("suspected", suspected), ("unseen", unseen), ("harmless", harmless),
+                ("READ", read), ("WRITE", write), ("listed", listed),
             ]
             return named.filter { $0.1 != 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
         }

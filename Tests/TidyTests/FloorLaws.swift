@@ -19,16 +19,18 @@ enum FloorLaws {
         Floor(
             paths: [
                 "MountContext.swift", "WorkerPools.swift", "AccessTable.swift", "Descriptors", "FileTree",
-                "Handles", "Processes", "SaveDetection",
+                "Handles", "Processes", "SaveDetection", "Sightings",
             ],
-            types: ["MountContext", "FileTree", "NodeTable", "HandleTable", "PlaceRegistry"]),
+            types: ["MountContext", "FileTree", "NodeTable", "HandleTable", "PlaceRegistry", "Sightings"]),
         Floor(paths: ["SourceWatch"], types: ["SourceWatch", "SourceWatcher", "OwnChanges"]),
         Floor(
             paths: ["Data"],
             types: ["DataPlane", "ShownAttributes", "PageCachePolicy", "AdvisoryLocks", "LingeringHandles"]),
         Floor(
             paths: ["Preservation"],
-            types: ["ContentPreserver", "CleanWriters", "ClosePreserver", "ConflictCopies"]),
+            types: [
+                "ContentPreserver", "CleanWriters", "ClosePreserver", "ConflictCopies", "UnseenOverwrites",
+            ]),
         Floor(
             paths: ["Documents"],
             types: [

@@ -88,6 +88,9 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package var interrupted: UInt64 = 0
     package var identified: UInt64 = 0
     package var kept: UInt64 = 0
+    package var suspected: UInt64 = 0
+    package var unseen: UInt64 = 0
+    package var harmless: UInt64 = 0
     package var read: UInt64 = 0
     package var write: UInt64 = 0
     package var listed: UInt64 = 0

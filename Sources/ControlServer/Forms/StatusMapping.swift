@@ -68,6 +68,9 @@ extension CountersForm {
         interrupted = counters.interrupted
         identified = counters.identified
         kept = counters.preserved
+        suspected = counters.suspected
+        unseen = counters.unseen
+        harmless = counters.harmless
         read = counters.reads
         write = counters.writes
         listed = counters.listed

@@ -74,6 +74,9 @@ extension LiveCounters {
         counters.stale = stale.value
         counters.interrupted = interrupted.value
         counters.identified = identified.value
+        counters.suspected = suspected.value
+        counters.unseen = unseen.value
+        counters.harmless = harmless.value
         counters.preserved = preserved.value
         counters.reads = reads.value
         counters.writes = writes.value

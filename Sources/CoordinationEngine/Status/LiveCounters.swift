@@ -22,6 +22,12 @@ package final class LiveCounters: Sendable {
     /// Look-ups of the process that made a request.
     package let identified = Atomic<UInt64>(0)
     package let preserved = Atomic<UInt64>(0)
+    /// Steps by which a program would perhaps replace contents that it has not read.
+    package let suspected = Atomic<UInt64>(0)
+    /// Suspected overwrites by which contents were lost from the document.
+    package let unseen = Atomic<UInt64>(0)
+    /// Suspected overwrites by which nothing was lost.
+    package let harmless = Atomic<UInt64>(0)
     package let reads = Atomic<UInt64>(0)
     package let writes = Atomic<UInt64>(0)
     package let listed = Atomic<UInt64>(0)

@@ -138,6 +138,12 @@ package struct Counters: Hashable, Sendable {
     package var identified: UInt64 = 0
     /// Contents that were preserved before a step that would have destroyed them.
     package var preserved: UInt64 = 0
+    /// Steps by which a program would perhaps replace contents that it has not read.
+    package var suspected: UInt64 = 0
+    /// Suspected overwrites by which contents were lost from the document.
+    package var unseen: UInt64 = 0
+    /// Suspected overwrites by which nothing was lost.
+    package var harmless: UInt64 = 0
     /// READ requests that reached the daemon. Under passthrough there are none.
     package var reads: UInt64 = 0
     /// WRITE requests that reached the daemon. Under passthrough there are none.

@@ -36,7 +36,10 @@ extension DataPlane {
         for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         while true {
-            let wanted = try chooseRoute(of: handle.node, through: descriptor, knowing: status, for: reply)
+            // While the daemon does not know what the program has read, it moves the data itself.
+            let wanted =
+                handle.awaitsFirstAccess
+                ? .daemon : try chooseRoute(of: handle.node, through: descriptor, knowing: status, for: reply)
             if let entered = handle.node.enterRoute(wanted, mapping: handle.mayBeMapped) { return entered }
         }
     }

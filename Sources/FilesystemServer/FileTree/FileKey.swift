@@ -14,6 +14,10 @@ struct FileKey: Hashable, Sendable {
     /// part.
     let born: FileStatus.Time
 
+    init(device: UInt64, inode: UInt64, mount: UInt64, born: FileStatus.Time) {
+        (self.device, self.inode, self.mount, self.born) = (device, inode, mount, born)
+    }
+
     init(_ status: FileStatus) {
         device = status.device
         inode = status.inode

@@ -62,12 +62,14 @@ final class Node: DescriptorOwner {
         var names: NodeNames
         var data = NodeDataUse()
         var directory = Directory()
+        var sightings = NodeSightings()
     }
 
     let id: NodeID
     let key: FileKey
     /// The type bits of the file's mode, which never change.
     let kind: UInt32
+    private let remembered = Atomic(false)
     private let context: Context
     private let state: Mutex<State>
 
@@ -290,10 +292,27 @@ extension Node {
 
     /// Opens the node's descriptor. Until ``unpin()`` is called, the file can be reached even if its name changes.
     func pin() throws(Errno) -> SharedDescriptor {
-        let cached = state.withLock { state in
+        try pin(
+            state.withLock { state in
+                state.reach.pin()
+                return state.reach.descriptor
+            })
+    }
+
+    /// Opens the node's descriptor, and notes under the same lock which process opens the file (``NodeSightings``).
+    @inline(__always)
+    func pin(
+        noting process: Int32, at moment: UInt32, _ use: NodeSightings.Use, isTableEmpty: Bool
+    ) throws(Errno) -> (descriptor: SharedDescriptor, outcome: NodeSightings.Outcome) {
+        let (cached, outcome) = state.withLock { state in
             state.reach.pin()
-            return state.reach.descriptor
+            let outcome = state.sightings.note(process, at: moment, use, isTableEmpty: isTableEmpty)
+            return (state.reach.descriptor, outcome)
         }
+        return (try pin(cached), outcome)
+    }
+
+    private func pin(_ cached: SharedDescriptor?) throws(Errno) -> SharedDescriptor {
         if let cached { return cached }
         do throws(Errno) {
             return try descriptor()
@@ -454,6 +473,28 @@ extension Node {
     func closeVersions(of writer: HandleID) {
         state.withLock { state in
             if !state.preservation.besides.isEmpty { state.preservation.besides.close(writer) }
+        }
+    }
+}
+
+// The programs that have opened the file, see ``NodeSightings``.
+extension Node {
+    /// Whether ``Sightings`` remembers the file. Requests check this before they take a lock.
+    var isRemembered: Bool { remembered.load(ordering: .relaxed) }
+    var sightings: NodeSightings { state.withLock { $0.sightings } }
+    func noteOpen(
+        _ process: Int32, at moment: UInt32, _ use: NodeSightings.Use, isTableEmpty: Bool
+    ) -> NodeSightings.Outcome {
+        state.withLock { $0.sightings.note(process, at: moment, use, isTableEmpty: isTableEmpty) }
+    }
+    func replaceReader(by note: NodeSightings.Note, ended: (NodeSightings.Note) -> Bool) {
+        state.withLock { $0.sightings.replaceReader(by: note, ended: ended) }
+    }
+    func forgetSightings() { state.withLock { $0.sightings.forgetNotes() } }
+    func becomeKnown(isRemembered: Bool) {
+        state.withLock { state in
+            state.sightings.becomeKnown(isRemembered: isRemembered)
+            remembered.store(isRemembered, ordering: .relaxed)
         }
     }
 }

@@ -110,6 +110,7 @@ final class Handle: Claimant {
     private let state: Mutex<State>
     /// Whether the daemon has told the kernel to drop its cache of the file, and the kernel has not read the file since then.
     let awaitsFirstRead = Atomic(false)
+    let overwriteReview = Atomic(OverwriteReview.due)
     /// The number of the last READ of the file before this handle was opened. At the open, the kernel drops its cache of the
     /// file, so earlier READs have no effect (``DataOrder``).
     let readsBefore = Atomic<UInt64>(0)

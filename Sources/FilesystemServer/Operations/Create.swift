@@ -9,6 +9,7 @@ import LinuxSystem
 final class Create: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
+    private let unseenOverwrites: UnseenOverwrites
     private let events: DocumentEvents
     private let saveLifecycle: SaveLifecycle
     private let coordinator: RetryCoordinator
@@ -22,13 +23,15 @@ final class Create: Sendable {
     private let nodes: NodeTable
 
     init(
-        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ events: DocumentEvents,
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch,
+        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents,
         _ saveLifecycle: SaveLifecycle, _ coordinator: RetryCoordinator,
         _ attributeReplies: AttributeReplies, _ closer: HandleCloser, _ claims: OpenClaims,
         _ opener: HandleOpener, _ nameRequests: NameRequests
     ) {
         self.context = context
         self.sourceWatch = sourceWatch
+        self.unseenOverwrites = unseenOverwrites
         self.events = events
         self.saveLifecycle = saveLifecycle
         self.coordinator = coordinator
@@ -136,6 +139,7 @@ extension Create: NameOperation {
         saveLifecycle.noteArrival(of: name, in: directory, by: caller.thread)
         let node = nodes.introduce(status, as: name, in: directory)
         let recognised = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
+        unseenOverwrites.noteArrival(of: node, as: name, in: directory, by: caller.thread, isSaved: false)
         let handle = claims.makeHandle(on: node, flags: facts.flags | O_CREAT, by: caller)
         if recognised.isDocument { handle.noteFilledName() }
         let file = NewFile(handle, of: facts.change, isNew: !recognised.isSave, status, file: created)

@@ -32,6 +32,8 @@ protocol NameOperation: Sendable {
     /// `former`: if this is a retry, the request that was answered ESTALE.
     func lockRequest(for facts: Facts, after former: ClaimedRequest?) -> ClaimedRequest?
     func endangered(by facts: Facts, _ save: SaveAssessment?) -> EndangeredFiles
+    /// Returns what the request does to a document that it replaces or takes the name from.
+    func documentStep(_ facts: Facts) -> DocumentStep?
     func begin(_ facts: Facts, _ step: NameStep?) -> Scope
     /// Changes the names in the source.
     func apply(_ facts: Facts) throws(Errno) -> Outcome
@@ -50,6 +52,7 @@ extension NameOperation {
     static var makesFile: Bool { false }
     func prepare(_ facts: Facts) {}
     func endangered(by facts: Facts, _ save: SaveAssessment?) -> EndangeredFiles { EndangeredFiles() }
+    func documentStep(_ facts: Facts) -> DocumentStep? { nil }
     func revert(_ facts: Facts) {}
     func endsClaimBeforeAnswer(_ facts: Facts) -> Bool { true }
     func fail(_ reply: consuming Reply, _ error: Errno) { reply.fail(error) }
@@ -75,6 +78,18 @@ struct NameStep: Sendable {
     /// The save of which this request is a step. It was assessed before the claim was made. Nil if the request belongs
     /// to no save.
     let save: SaveAssessment?
+    /// The step on a document that concerns other programs; nil if there is none.
+    private(set) var reviewed: ReviewedStep?
+
+    init(claim: ClaimID, isForced: Bool, save: SaveAssessment?) {
+        (self.claim, self.isForced, self.save) = (claim, isForced, save)
+    }
+
+    func reviewed(as reviewed: ReviewedStep) -> NameStep {
+        var step = self
+        step.reviewed = reviewed
+        return step
+    }
 }
 
 /// The files of a request, as far as the request may destroy their contents.

@@ -13,6 +13,7 @@ final class NameRequests: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
     private let coordinator: RetryCoordinator
+    private let unseenOverwrites: UnseenOverwrites
     private let unsavedStats: UnsavedStats
     private let engine: Engine
     private let processes: ProcessResolver
@@ -21,11 +22,13 @@ final class NameRequests: Sendable {
     private let documents: DocumentTable
 
     init(
-        _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver, _ events: DocumentEvents,
-        _ coordinator: RetryCoordinator, _ unsavedStats: UnsavedStats
+        _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver,
+        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents, _ coordinator: RetryCoordinator,
+        _ unsavedStats: UnsavedStats
     ) throws(Errno) {
         self.context = context
         self.preserver = preserver
+        self.unseenOverwrites = unseenOverwrites
         self.coordinator = coordinator
         self.unsavedStats = unsavedStats
         engine = context.engine
@@ -73,9 +76,33 @@ final class NameRequests: Sendable {
                 }
             }
             let files = operation.endangered(by: facts, save)
-            preserve(files, request, grant, reply: reply) { [self] reply in
-                carryOut(operation, facts, step, reply: reply)
+            let reviewed = unseenOverwrites.review(operation.documentStep(facts), by: request.thread)
+            guard let reviewed else {
+                return preserve(files, request, grant, reply: reply) { [self] reply in
+                    carryOut(operation, facts, step, reply: reply)
+                }
             }
+            prepare(reviewed, request, reply: reply) { [self] reply in
+                preserve(files, request, grant, reply: reply) { [self] reply in
+                    carryOut(operation, facts, step.reviewed(as: reviewed), reply: reply)
+                }
+            }
+        }
+    }
+
+    /// Preserves contents that the program of a request would perhaps replace without having read them. Then continues.
+    private func prepare(
+        _ reviewed: ReviewedStep, _ request: ClaimedRequest, reply: consuming Reply,
+        then next: @escaping @Sendable (consuming Reply) -> Void
+    ) {
+        guard !reviewed.review.isHarmless else { return next(reply) }
+        let parked = Parked(reply)
+        context.work(on: reviewed.step.node, for: .preserving) { [self] in
+            let mayGoOn = unseenOverwrites.prepare(reviewed, by: request, thread: request.thread)
+            guard let reply = parked.take() else { return engine.end(request.claim) }
+            if mayGoOn { return next(reply) }
+            engine.end(request.claim)
+            reply.fail(.busy)
         }
     }
 
@@ -107,10 +134,12 @@ final class NameRequests: Sendable {
         var outcome: Operation.Outcome
         do throws(Errno) { outcome = try operation.apply(facts) } catch {
             operation.revert(facts)
+            if let reviewed = step?.reviewed { unseenOverwrites.abandon(reviewed) }
             if Operation.makesFile, let step { engine.end(step.claim) }
             return operation.fail(reply, error)
         }
         operation.publish(&outcome, of: facts, step)
+        if let reviewed = step?.reviewed { unseenOverwrites.publish(reviewed) }
         if let step, operation.endsClaimBeforeAnswer(facts) { engine.end(step.claim) }
         operation.answer(outcome, of: facts, step, reply: reply)
     }

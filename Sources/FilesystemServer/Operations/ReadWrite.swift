@@ -15,6 +15,7 @@ final class ReadWrite: Sendable {
     private let preserver: ContentPreserver
     private let data: DataPlane
     private let closePreserver: ClosePreserver
+    private let unseenOverwrites: UnseenOverwrites
     private let saveLifecycle: SaveLifecycle
     private let engine: Engine
     private let connection: Connection
@@ -22,8 +23,10 @@ final class ReadWrite: Sendable {
 
     init(
         _ context: MountContext, _ tree: FileTree, _ data: DataPlane, _ preserver: ContentPreserver,
-        _ closePreserver: ClosePreserver, _ saveLifecycle: SaveLifecycle
+        _ closePreserver: ClosePreserver, _ unseenOverwrites: UnseenOverwrites,
+        _ saveLifecycle: SaveLifecycle
     ) {
+        self.unseenOverwrites = unseenOverwrites
         self.context = context
         self.preserver = preserver
         self.data = data
@@ -38,6 +41,7 @@ final class ReadWrite: Sendable {
         engine.counters.reads.count()
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         data.noteReading(by: handle)
+        unseenOverwrites.noteRead(by: handle)
         let ticket = handles.dataOrder.enter(
             DataRequest(.reading, of: range.bytes, by: reply.caller.thread), of: handle.node.id)
         if ticket?.isFirst ?? true, let file = handle.file {
@@ -80,6 +84,7 @@ final class ReadWrite: Sendable {
         answer(reply, about: handle, for: range.isFromMapping ? .storing : .writing, in: ticket) {
             [self] () throws(Errno) in
             preserveAppended(before: range, by: handle)
+            guard unseenOverwrites.prepareWrite(by: handle) else { throw .busy }
             let file = try handle.anyFile()
             let result: Result<Int, Errno> = copy.withUnsafeBytes { buffer in
                 useRoom(of: caller)
@@ -158,6 +163,7 @@ final class ReadWrite: Sendable {
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
         answer(reply, about: handle, for: .writing) { [self] () throws(Errno) in
+            guard unseenOverwrites.prepareWrite(by: handle) else { throw .busy }
             let file = try handle.anyFile()
             useRoom(of: caller)
             defer { ThreadIdentity.becomeDaemon() }
@@ -177,7 +183,9 @@ final class ReadWrite: Sendable {
             return reply.fail(.unsupported)
         }
         let caller = reply.caller
+        unseenOverwrites.noteRead(by: from)
         answer(reply, about: to, for: .writing) { [self] () throws(Errno) in
+            guard unseenOverwrites.prepareWrite(by: to) else { throw .busy }
             let (source, copy) = (try from.fileToLookAt(), try to.anyFile())
             useRoom(of: caller)
             defer { ThreadIdentity.becomeDaemon() }

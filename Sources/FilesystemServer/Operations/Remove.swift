@@ -149,6 +149,14 @@ extension Remove: NameOperation {
         EndangeredFiles(replaced: facts.node)
     }
 
+    func documentStep(_ facts: RemovalFacts) -> DocumentStep? {
+        // A file that is only noted in its node is forgotten when it is removed.
+        guard let node = facts.node, node.isRemembered else { return nil }
+        return .vacates(
+            node, EntryName(facts.change.name, in: facts.change.directory),
+            isLast: facts.status.linkCount <= 1)
+    }
+
     /// Begins the removal. Returns whether the removal makes a document's name missing in the middle of a save.
     func begin(_ facts: RemovalFacts, _ step: NameStep?) -> Bool {
         sourceWatch.noteOwn(facts.change.name, in: facts.change.directory)

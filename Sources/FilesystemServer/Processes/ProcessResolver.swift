@@ -222,6 +222,22 @@ final class ProcessResolver: Sendable {
         return ProcessInspection.supplementaryGroups(ofThread: thread)
     }
 
+    /// Returns the process with this number, without the count of an identification. Returns nil if the number belongs to no
+    /// process.
+    func processID(of number: Int32) -> ProcessID? {
+        guard let found = threads.find(number), found.process == number else { return nil }
+        return found.id
+    }
+
+    /// Returns a process with its status. Returns nil if the process has ended.
+    func identify(_ number: Int32, isCounted: Bool = true) -> IdentifiedProcess? {
+        if isCounted { counters.identified.count() }
+        guard let looked = threads.look(number), looked.found.process == number,
+            let status = leader(of: looked)
+        else { return nil }
+        return IdentifiedProcess(id: looked.found.id, user: looked.found.user, status: status)
+    }
+
     private typealias ResolvedThread = (
         found: ThreadTable.KnownThread, leader: ProcessInspection.ProcessStatus?
     )

@@ -64,6 +64,12 @@ package final class ProgramClasses: Sendable {
     /// Such programs are recognised by their names. That a process adopts orphans (`PR_SET_CHILD_SUBREAPER`) cannot be
     /// seen from outside.
     package func adoptsOrphans(_ comm: [UInt8]) -> Bool { holds(comm, in: .adopters) }
+
+    /// Returns whether a program reads or writes for the program that has started it, as shells and `cat` do (D223).
+    package func isRelay(_ comm: [UInt8]) -> Bool { holds(comm, in: .relays) || isShell(comm) }
+
+    /// Returns whether a program reads a document just before it saves, only to make a backup.
+    package func readsToBackUp(_ comm: [UInt8]) -> Bool { holds(comm, in: .readsToBackUp) }
 }
 
 private struct RuleRow: Sendable {
@@ -87,6 +93,8 @@ extension ProgramTable {
         case .removers: 4
         case .shells: 5
         case .adopters: 6
+        case .relays: 7
+        case .readsToBackUp: 8
         }
     }
 }

@@ -232,6 +232,17 @@ package enum ProcessInspection {
         return bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
     }
 
+    /// Returns whether a process with this number exists. An ended process exists until its parent has noticed its end.
+    package static func exists(_ process: Int32) -> Bool {
+        process > 0 && (kill(process, 0) == 0 || errno == EPERM)
+    }
+
+    /// Returns the first words of a process's command line; empty if the process has ended.
+    package static func commandLine(ofProcess process: Int32) -> [[UInt8]] {
+        guard isOurs, let bytes = readBeginning("/proc/\(process)/cmdline") else { return [] }
+        return bytes.split(separator: 0, omittingEmptySubsequences: false).map(Array.init)
+    }
+
     /// Returns the supplementary groups of a thread; empty if the thread has ended.
     package static func supplementaryGroups(ofThread thread: Int32) -> [UInt32] {
         numbers("Groups:", in: file("status", of: thread) ?? []).map { UInt32($0) }

@@ -80,6 +80,8 @@ extension StatusForm {
             ("retried", counters.bounced), ("parked under lock", counters.parkedUnderLock),
             ("ESTALE", counters.estale), ("interrupted", counters.interrupted),
             ("identified", counters.identified), ("preserved", counters.kept),
+            ("suspected overwrites", counters.suspected), ("unseen overwrites", counters.unseen),
+            ("harmless overwrites", counters.harmless),
             ("READ", counters.read), ("WRITE", counters.write), ("listed", counters.listed),
         ]
         return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]

@@ -14,10 +14,12 @@ final class ExtendedAttributes: Sendable {
     private let submounts: Submounts
     private let nodes: NodeTable
     private let places: PlaceRegistry
+    private let sightings: Sightings
 
     init(
-        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
-        _ events: DocumentEvents, _ coordinator: RetryCoordinator, _ attributeChanges: SetAttributes
+        _ context: MountContext, _ tree: FileTree, _ unseenOverwrites: UnseenOverwrites,
+        _ sourceWatch: SourceWatch, _ data: DataPlane, _ events: DocumentEvents,
+        _ coordinator: RetryCoordinator, _ attributeChanges: SetAttributes
     ) {
         self.context = context
         self.sourceWatch = sourceWatch
@@ -28,6 +30,7 @@ final class ExtendedAttributes: Sendable {
         submounts = context.submounts
         nodes = tree.nodes
         places = tree.places
+        sightings = unseenOverwrites.sightings
     }
 
     /// The two attributes of the mount's root that contain the paths of the control sockets. They are not stored in any
@@ -43,6 +46,15 @@ final class ExtendedAttributes: Sendable {
         if id == .root, Self.isServed(name) {
             guard let path = socketPath(name, for: reply.caller) else { return reply.fail(.noAttribute) }
             return answer(Array(path.utf8), capacity: capacity, reply: reply)
+        }
+        if strcmp(name, Generation.attribute) == 0 {
+            guard node.kind == S_IFREG else { return reply.fail(.noAttribute) }
+            do throws(Errno) {
+                let generation = try sightings.generation(of: node).description
+                return answer(Array(generation.utf8), capacity: capacity, reply: reply)
+            } catch {
+                return reply.fail(error)
+            }
         }
         if strcmp(name, "security.capability") == 0, submounts.forbids(.nosuid, on: node.key.mount) {
             return reply.fail(.noAttribute)

@@ -17,6 +17,7 @@ final class SetAttributes: Sendable {
     let data: DataPlane
     let shownAttributes: ShownAttributes
     let cleanWriters: CleanWriters
+    let unseenOverwrites: UnseenOverwrites
     let events: DocumentEvents
     let saveLifecycle: SaveLifecycle
     let coordinator: RetryCoordinator
@@ -32,7 +33,8 @@ final class SetAttributes: Sendable {
     init(
         _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
         _ shownAttributes: ShownAttributes, _ preserver: ContentPreserver, _ cleanWriters: CleanWriters,
-        _ events: DocumentEvents, _ saveLifecycle: SaveLifecycle, _ coordinator: RetryCoordinator,
+        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents, _ saveLifecycle: SaveLifecycle,
+        _ coordinator: RetryCoordinator,
         _ attributeReplies: AttributeReplies, _ unsavedStats: UnsavedStats, _ closer: HandleCloser
     ) {
         self.context = context
@@ -41,6 +43,7 @@ final class SetAttributes: Sendable {
         self.data = data
         self.shownAttributes = shownAttributes
         self.cleanWriters = cleanWriters
+        self.unseenOverwrites = unseenOverwrites
         self.events = events
         self.saveLifecycle = saveLifecycle
         self.coordinator = coordinator
@@ -74,6 +77,19 @@ final class SetAttributes: Sendable {
             return apply(change, to: node, through: handle, reply: reply)
         }
         guard let handle else { return resize(node, change, reply: reply) }
+        if handle.awaitsFirstAccess {
+            let parked = Parked(reply)
+            return context.work(on: node, for: .preserving) { [self] in
+                guard unseenOverwrites.prepareWrite(by: handle) else { return refuse(parked) }
+                if let reply = parked.take() { resize(handle, change, reply: reply) }
+            }
+        }
+        resize(handle, change, reply: reply)
+    }
+
+    /// Changes the size of a file through a handle.
+    private func resize(_ handle: Handle, _ change: AttributeChange, reply: consuming Reply) {
+        let node = handle.node
         guard handle.hasClaim else { return apply(change, to: node, through: handle, reply: reply) }
         let claim = handle.currentClaim
         if engine.hasYieldedClean(claim) || cutsBesideOthers(handle) {
@@ -138,6 +154,8 @@ final class SetAttributes: Sendable {
             }
             if change.changesTimes {
                 noteWrites(to: node, before: change)
+                unseenOverwrites.sightings.noteTimes(of: node, areSet: false)
+                defer { unseenOverwrites.sightings.noteTimes(of: node, areSet: true) }
                 try cleanWriters.refreshBaselines(of: node) { () throws(Errno) in
                     try descriptor.descriptor.changeTimes(
                         accessed: change.accessed, modified: change.modified)

@@ -33,7 +33,10 @@ extension SetAttributes {
             cleanWriters.endangers(grant, by: claim)
             || unsavedStats.hasUnreadSave(node.item, by: request.thread)
             || engine.runs.hasForeignChange(of: node.item, for: request.identify)
-        guard isEndangering || node.hasLinksWithoutWriters || engine.suspendedWriter(beside: claim) != nil
+        let review = unseenOverwrites.review(node, by: request.thread)
+        guard
+            isEndangering || node.hasLinksWithoutWriters || review != nil
+                || engine.suspendedWriter(beside: claim) != nil
         else {
             apply(change, to: node, under: claim, reply: reply)
             return engine.end(claim)
@@ -45,6 +48,11 @@ extension SetAttributes {
                 if let reply = parked.take() { apply(change, to: node, under: claim, reply: reply) }
             }
             defer { engine.end(claim) }
+            if let review,
+                !unseenOverwrites.prepare(review, by: request, thread: request.thread, mayLink: false)
+            {
+                return refuse(parked)
+            }
             do throws(StoreError) {
                 try preserver.detachLinks(of: node)
                 if isEndangering {
@@ -61,6 +69,9 @@ extension SetAttributes {
             cleanWriters.rebaseline(node, to: unchanged.filter(cleanWriters.isStillUnchanged), by: request)
             if cleanWriters.hasChangedSuspendedWriter(claim, taking: { _ in true }) {
                 preserver.preserveBesideSuspendedWriter(in: node, by: request)
+            }
+            if let review {
+                unseenOverwrites.settleSoon(unseenOverwrites.sightings.noteResized(review), by: node)
             }
         }
     }

@@ -24,13 +24,16 @@ final class HandleCloser: Sendable {
     private let nodes: NodeTable
     private let saves: SaveTracker
     private let lingeringHandles: LingeringHandles
+    private let unseenOverwrites: UnseenOverwrites
 
     init(
         _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
         _ preserver: ContentPreserver, _ saves: SaveTracker, _ cleanWriters: CleanWriters,
-        _ closePreserver: ClosePreserver, _ conflictCopies: ConflictCopies, _ events: DocumentEvents,
+        _ closePreserver: ClosePreserver, _ conflictCopies: ConflictCopies,
+        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents,
         _ saveLifecycle: SaveLifecycle
     ) {
+        self.unseenOverwrites = unseenOverwrites
         self.context = context
         self.sourceWatch = sourceWatch
         self.preserver = preserver
@@ -129,6 +132,24 @@ final class HandleCloser: Sendable {
         handle.closeFile(forGood: true)
         data.leaveRoute(handle)
         sourceWatch.finishOwnChange(handle.node, change)
+        if handle.mayWrite || handle.truncates, handle.node.isRemembered {
+            let suspicions = unseenOverwrites.sightings.noteClosed(handle)
+            if !suspicions.isEmpty { return settle(suspicions, of: handle) }
+        }
+        finishLeaving(handle)
+    }
+
+    /// Reads the contents that the program has left, before another program can change them. Compares them afterwards.
+    private func settle(_ suspicions: [Suspicion], of handle: Handle) {
+        let node = handle.node
+        context.work(on: node, for: .preserving) { [self] in
+            let saved = unseenOverwrites.contents(of: node, for: suspicions)
+            finishLeaving(handle)
+            unseenOverwrites.settle(suspicions, by: saved, at: node.path)
+        }
+    }
+
+    private func finishLeaving(_ handle: Handle) {
         let hasMore = handle.hasPreservedFile
         guard handle.mayWrite || handle.truncates, hasMore || cleanWriters.mayBeOverwrittenUnseen(handle)
         else {

@@ -16,11 +16,12 @@ final class HandleOpener: Sendable {
     private let closer: HandleCloser
     private let engine: Engine
     private let submounts: Submounts
+    private let sightings: Sightings
 
     init(
-        _ context: MountContext, _ data: DataPlane, _ preserver: ContentPreserver,
-        _ closePreserver: ClosePreserver, _ events: DocumentEvents, _ identity: DocumentIdentity,
-        _ coordinator: RetryCoordinator, _ closer: HandleCloser
+        _ context: MountContext, _ unseenOverwrites: UnseenOverwrites, _ data: DataPlane,
+        _ preserver: ContentPreserver, _ closePreserver: ClosePreserver, _ events: DocumentEvents,
+        _ identity: DocumentIdentity, _ coordinator: RetryCoordinator, _ closer: HandleCloser
     ) {
         self.context = context
         self.preserver = preserver
@@ -32,6 +33,7 @@ final class HandleOpener: Sendable {
         self.closer = closer
         engine = context.engine
         submounts = context.submounts
+        sightings = unseenOverwrites.sightings
     }
 
     /// Opens a file and answers the request. The claim of the handle was granted before, or the file needs no claim.
@@ -71,7 +73,7 @@ final class HandleOpener: Sendable {
         _ handle: Handle, _ newFile: NewFile? = nil, isPresented: Bool, for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         let node = handle.node
-        let descriptor = try node.pin()
+        let descriptor = try pin(handle, isNew: newFile != nil)
         let route: DataRoute
         do throws(Errno) {
             route = try data.beginData(
@@ -95,6 +97,21 @@ final class HandleOpener: Sendable {
         identity.insert(handle)
         if isPresented { events.watch(handle) } else { events.watchIfHeard(handle) }
         return route
+    }
+
+    /// Pins the node of a handle, and notes the open for ``Sightings``. An open to write is noted before that, by
+    /// ``OpenPreservation``; a new file is noted here.
+    @inline(__always)
+    private func pin(_ handle: Handle, isNew: Bool) throws(Errno) -> SharedDescriptor {
+        guard handle.isClaimed, handle.process > 0, isNew || !handle.mayWrite && !handle.truncates else {
+            return try handle.node.pin()
+        }
+        // The table cannot have a file that was just made.
+        let (descriptor, outcome) = try handle.node.pin(
+            noting: handle.process, at: NodeSightings.moment(of: handle.opened),
+            isNew ? handle.sightingUse : .reads, isTableEmpty: isNew || sightings.isEmpty)
+        if outcome != .alone { sightings.noteOpen(handle, outcome) }
+        return descriptor
     }
 
     @inline(__always)

@@ -17,6 +17,8 @@ final class OpenPreservation: Sendable {
         case observing(Grant, writesBack: Bool)
         /// The file's contents are preserved, because preempted programs would lose them.
         case preserving(Grant)
+        /// The program would perhaps replace contents that it has not read (``UnseenOverwrites``).
+        case reviewing(ChangeReview)
     }
 
     /// The request of an open, which waits while this work is done.
@@ -31,12 +33,14 @@ final class OpenPreservation: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
     private let cleanWriters: CleanWriters
+    private let unseenOverwrites: UnseenOverwrites
     private let unsavedStats: UnsavedStats
 
     init(
         _ context: MountContext, _ preserver: ContentPreserver, _ cleanWriters: CleanWriters,
-        _ unsavedStats: UnsavedStats
+        _ unseenOverwrites: UnseenOverwrites, _ unsavedStats: UnsavedStats
     ) {
+        self.unseenOverwrites = unseenOverwrites
         self.context = context
         self.preserver = preserver
         self.cleanWriters = cleanWriters
@@ -61,6 +65,9 @@ final class OpenPreservation: Sendable {
             }
             if cause(for: handle, grant) != nil { return .preserving(grant) }
         }
+        if isChange, handle.overwrite == .due, let review = unseenOverwrites.review(handle) {
+            return .reviewing(review)
+        }
         // The last writer of a hard link may have closed the file since the check.
         return !isChange || preserver.join(handle) ? .ready : .detachingLinks
     }
@@ -82,6 +89,13 @@ final class OpenPreservation: Sendable {
                 preserve(for: handle, grant, waiter)
             }
         case .preserving(let grant): preserve(for: handle, grant, waiter)
+        case .reviewing(let review):
+            context.work(on: handle.node, for: .preserving) { [self] in
+                guard waiter.isAwaited(), unseenOverwrites.prepare(review, for: handle) else {
+                    return waiter.resume(false)
+                }
+                proceed(handle, nil, waiter)
+            }
         }
     }
 

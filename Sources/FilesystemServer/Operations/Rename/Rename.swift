@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import FuseBridge
+import Glibc
 import LinuxSystem
 
 /// Carries out rename(2), by which most programs save.
@@ -55,6 +56,16 @@ extension Rename: NameOperation {
     func endangered(by move: RenameFacts, _ save: SaveAssessment?) -> EndangeredFiles {
         if move.isExchange { return EndangeredFiles(aside: [move.node, move.target].compactMap(\.self)) }
         return EndangeredFiles(replaced: move.target, aside: save?.keepsName ?? false ? [move.node] : [])
+    }
+
+    func documentStep(_ move: RenameFacts) -> DocumentStep? {
+        guard move.status.isRegularFile, move.node !== move.target else { return nil }
+        if move.isExchange { return move.target.map { .exchanges($0, with: move.node) } }
+        // A backup of an earlier save is no document. A rename over it takes the document's name away.
+        if let target = move.target, target.needsClaim(flags: O_WRONLY | O_TRUNC) {
+            return .replaces(target, by: move.node)
+        }
+        return .vacates(move.node, EntryName(move.from.name, in: move.from.directory), isLast: false)
     }
 
     func begin(_ move: RenameFacts, _ step: NameStep?) -> RenameEffects.Scope { effects.begin(move, step) }

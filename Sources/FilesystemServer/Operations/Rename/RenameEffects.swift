@@ -20,6 +20,7 @@ final class RenameEffects: Sendable {
     private let sourceWatch: SourceWatch
     private let cleanWriters: CleanWriters
     private let conflictCopies: ConflictCopies
+    private let unseenOverwrites: UnseenOverwrites
     private let events: DocumentEvents
     private let identity: DocumentIdentity
     private let saveLifecycle: SaveLifecycle
@@ -33,9 +34,11 @@ final class RenameEffects: Sendable {
 
     init(
         _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ saves: SaveTracker,
-        _ cleanWriters: CleanWriters, _ conflictCopies: ConflictCopies, _ events: DocumentEvents,
+        _ cleanWriters: CleanWriters, _ conflictCopies: ConflictCopies,
+        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents,
         _ identity: DocumentIdentity, _ saveLifecycle: SaveLifecycle, _ closer: HandleCloser
     ) {
+        self.unseenOverwrites = unseenOverwrites
         self.context = context
         self.sourceWatch = sourceWatch
         self.cleanWriters = cleanWriters
@@ -95,6 +98,11 @@ final class RenameEffects: Sendable {
         moveVersions(move, step?.save)
         if move.node.kind == S_IFDIR || move.isExchange, context.policies.hasClassRules {
             nodes.resetClasses()
+        }
+        if move.target == nil, move.status.isRegularFile {
+            unseenOverwrites.noteArrival(
+                of: move.node, as: move.to.name, in: move.to.directory, by: move.from.caller.thread,
+                isSaved: true)
         }
         move.node.renames.end()
         guard move.status.isRegularFile else { return }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import LinuxSystem
+
+/// The documents that the daemon remembers, and the number of the latest generation.
+///
+/// The table is bounded: it has at most ``mostDocuments`` documents and takes at most ``mostBytes``. The known contents of older
+/// generations take at most ``mostBaseBytes`` more. When a bound is reached, the documents are dropped that were not used for
+/// the longest time. Documents with a writer or a suspicion stay.
+package struct SightingTable<Key: Hashable & Sendable>: Sendable {
+    /// A generation from before the last clean end of the daemon.
+    package struct SavedGeneration: Hashable, Sendable {
+        package let number: UInt64
+        package let size: UInt64
+        package let modified: Int64
+
+        package init(number: UInt64, size: UInt64, modified: Int64) {
+            (self.number, self.size, self.modified) = (number, size, modified)
+        }
+
+        package init(_ number: UInt64, as stamp: Stamp) {
+            self.init(
+                number: number, size: stamp.size,
+                modified: stamp.modified.seconds &* 1_000_000_000 &+ Int64(stamp.modified.nanoseconds))
+        }
+    }
+
+    package static var mostDocuments: Int { 65_536 }
+    package static var mostBytes: Int { 8 << 20 }
+    package static var mostBaseBytes: Int { 16 << 20 }
+
+    private var documents: [Key: RememberedDocument] = [:]
+    private var saved: [Key: SavedGeneration]
+    private var bytes = 0
+    private var baseBytes = 0
+    private var uses: UInt64 = 0
+    package let epoch: UInt64
+    package private(set) var latest: UInt64
+
+    package init(epoch: UInt64, latest: UInt64 = 0, saved: [Key: SavedGeneration] = [:]) {
+        self.epoch = epoch
+        self.latest = latest
+        self.saved = saved
+    }
+
+    package var count: Int { documents.count }
+    /// Whether the table has no document, also none from before the last end of the daemon.
+    package var isEmpty: Bool { documents.isEmpty && saved.isEmpty }
+    /// About how many bytes of memory the documents take, without the known contents.
+    package var size: Int { bytes }
+    package var baseSize: Int { baseBytes }
+
+    package subscript(key: Key) -> RememberedDocument? { documents[key] }
+    package func contains(_ key: Key) -> Bool { documents[key] != nil }
+    /// Whether the table knows a generation of the file, also one from before the last end of the daemon.
+    package func knows(_ key: Key) -> Bool { documents[key] != nil || saved[key] != nil }
+
+    /// Adds a document. Does nothing if the table has it already.
+    package mutating func remember(_ key: Key, _ author: Opener?, as stamp: Stamp) {
+        guard documents[key] == nil else { return }
+        let known = saved.removeValue(forKey: key)
+        let number: UInt64
+        if let known, known == SavedGeneration(known.number, as: stamp) {
+            number = known.number
+        } else {
+            number = next()
+        }
+        var document = RememberedDocument(generation: number, author: author?.anchor, stamp: stamp)
+        if let author { document.raise(to: number, by: author, as: stamp) }
+        insert(document, at: key)
+    }
+
+    /// Adds a document that had another file before, or replaces the document of the file.
+    package mutating func insert(_ document: RememberedDocument, at key: Key) {
+        remove(key)
+        makeRoom()
+        uses += 1
+        var document = document
+        document.used = uses
+        bytes += document.size
+        baseBytes += document.baseSize
+        documents[key] = document
+    }
+
+    @discardableResult
+    package mutating func remove(_ key: Key) -> RememberedDocument? {
+        guard let document = documents.removeValue(forKey: key) else { return nil }
+        bytes -= document.size
+        baseBytes -= document.baseSize
+        return document
+    }
+
+    /// Changes a document. Returns nil if the table does not have it. The second parameter of `body` makes a new number.
+    package mutating func change<Result>(
+        _ key: Key, _ body: (inout RememberedDocument, () -> UInt64) -> Result
+    ) -> Result? {
+        guard var document = documents.removeValue(forKey: key) else { return nil }
+        let (size, baseSize) = (document.size, document.baseSize)
+        uses += 1
+        document.used = uses
+        var latest = latest
+        let result = body(&document) {
+            latest += 1
+            return latest
+        }
+        self.latest = latest
+        bytes += document.size - size
+        baseBytes += document.baseSize - baseSize
+        documents[key] = document
+        if baseBytes > Self.mostBaseBytes { dropBases() }
+        return result
+    }
+
+    package mutating func next() -> UInt64 {
+        latest += 1
+        return latest
+    }
+
+    /// The generations of all documents, as they are saved at a clean end of the daemon.
+    package var generations: [(key: Key, generation: SavedGeneration)] {
+        saved.map { ($0.key, $0.value) }
+            + documents.map { ($0.key, SavedGeneration($0.value.generation, as: $0.value.stamp)) }
+    }
+
+    /// Drops a sixteenth of the documents if the table is full.
+    private mutating func makeRoom() {
+        if documents.count + saved.count >= Self.mostDocuments { saved = [:] }
+        guard documents.count >= Self.mostDocuments || bytes >= Self.mostBytes else { return }
+        let unused = documents.filter { !$0.value.hasWriters && $0.value.suspicions.isEmpty }
+            .sorted { $0.value.used < $1.value.used }
+        for (key, _) in unused.prefix(max(documents.count / 16, 1)) { remove(key) }
+    }
+
+    /// Forgets known contents until they take half of their room.
+    private mutating func dropBases() {
+        let owners = documents.filter { $0.value.baseSize > 0 }.sorted { $0.value.used < $1.value.used }
+        for (key, document) in owners where baseBytes > Self.mostBaseBytes / 2 {
+            documents[key]?.forgetBases()
+            baseBytes -= document.baseSize
+        }
+    }
+}

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// Remembers which programs have seen which generation of a document, so that a program cannot save over contents that it has
+/// not seen without a trace (D224, D225).
+///
+/// A document is remembered from the moment at which a second program meets the notes of the first one, and one of the two
+/// writes (``NodeSightings``). Until then an open only makes a note in the node, without a system call or a further lock.
+///
+/// **Lock rule.** The mutex covers the table and the vacated names. Under it, no system call is made and no other mutex is
+/// taken. Programs are identified and files are read before or after that.
+final class Sightings: Sendable {
+    /// A document without a file, because a program has taken its name away. A save may give it a new file.
+    struct VacatedDocument: Sendable {
+        let document: RememberedDocument
+        /// The file that has lost the name.
+        let file: FileKey
+        let moment: Instant
+    }
+
+    private struct State {
+        var table: SightingTable<FileKey>
+        var vacated: [EntryName: VacatedDocument] = [:]
+
+        /// Removes the names that were taken away too long ago. Returns their suspicions.
+        mutating func dropVacated(before now: Instant) -> [Suspicion] {
+            let isFull = vacated.count >= mostVacated
+            let old = vacated.filter { isFull || now.since($0.value.moment) > refillTakes }
+            for name in old.keys { vacated[name] = nil }
+            return old.values.flatMap(\.document.suspicions)
+        }
+    }
+
+    /// For this time a document waits for a new file after its name was taken away.
+    private static let refillTakes = TimeSpan.seconds(10)
+    private static let mostVacated = 1024
+
+    let openers: OpenerTable
+    private let epoch: UInt64
+    private let state: Mutex<State>
+    private let isTableEmpty: Atomic<Bool>
+    private let hasVacated = Atomic(false)
+
+    /// Takes the generations that the last daemon has saved. `root` is the root of the source.
+    init(_ context: MountContext, below root: FileKey) {
+        let saved = SavedSightings(taking: context.store, below: root)
+        openers = OpenerTable(context.processes)
+        epoch = saved.epoch
+        let table = SightingTable(epoch: saved.epoch, latest: saved.latest, saved: saved.generations)
+        isTableEmpty = Atomic(table.isEmpty)
+        state = Mutex(State(table: table))
+    }
+
+    /// Whether no file is remembered. Then an open needs only the notes in the node.
+    var isEmpty: Bool { isTableEmpty.load(ordering: .relaxed) }
+
+    /// Whether a program has just taken a name away from a document.
+    var hasVacatedNames: Bool { hasVacated.load(ordering: .relaxed) }
+
+    /// The outer form of a number of this table.
+    func outerForm(of number: UInt64) -> Generation { .numbered(epoch: epoch, number: number) }
+
+    /// The number of remembered documents, and the bytes that they take.
+    var size: (documents: Int, bytes: Int) { state.withLock { ($0.table.count, $0.table.size) } }
+
+    private func withTable<Result: Sendable>(_ body: (inout SightingTable<FileKey>) -> Result) -> Result {
+        state.withLock { state in
+            defer { isTableEmpty.store(state.table.isEmpty, ordering: .relaxed) }
+            return body(&state.table)
+        }
+    }
+
+    /// Changes a remembered document. Returns nil if the document is not remembered.
+    @discardableResult
+    func change<Result: Sendable>(
+        _ node: Node, _ body: (inout RememberedDocument, () -> UInt64) -> Result
+    ) -> Result? {
+        state.withLock { $0.table.change(node.key, body) }
+    }
+
+    // MARK: Opens
+
+    /// Called for an open if its note in the node was not enough (``NodeSightings/Outcome``): records the open in the table, or
+    /// makes room in the node.
+    func noteOpen(_ handle: Handle, _ outcome: NodeSightings.Outcome) {
+        let node = handle.node
+        if case .crowded = outcome { return replaceReader(of: node, by: handle) }
+        guard !isUnknown(node), let status = node.presentStatus, remember(node, Stamp(status)) else {
+            return noteAgain(handle)
+        }
+        guard let opener = openers.opener(process: handle.process) else { return }
+        makeRoom(in: node, for: opener.anchor)
+        change(node) { document, next in
+            document.refresh(Stamp(status), next)
+            if handle.mayWrite || handle.truncates { document.noteWriter(opener, by: handle.id.rawValue) }
+            if handle.sightingUse != .writes { document.noteRead(by: opener.anchor, at: handle.opened) }
+        }
+    }
+
+    /// Notes an open in the node, after it was found out that the table does not have the file.
+    private func noteAgain(_ handle: Handle) {
+        let moment = NodeSightings.moment(of: handle.opened)
+        let outcome = handle.node.noteOpen(
+            handle.process, at: moment, handle.sightingUse, isTableEmpty: true)
+        if case .crowded = outcome { replaceReader(of: handle.node, by: handle) }
+    }
+
+    /// Returns whether a file that has a new node is not in the table. Notes this in the node.
+    private func isUnknown(_ node: Node) -> Bool {
+        guard node.sightings.phase == .unknown, !withTable({ $0.knows(node.key) }) else { return false }
+        node.becomeKnown(isRemembered: false)
+        return true
+    }
+
+    /// Returns whether a program that writes concerns no other program, because the noted programs have ended. Ended programs
+    /// cannot save any more, so nothing need be remembered for them.
+    private func isAloneNow(_ process: Int32, on node: Node) -> Bool {
+        let notes = node.sightings
+        guard notes.phase == .unremembered,
+            !notes.others(than: process).contains(where: ProcessInspection.exists)
+        else { return false }
+        node.forgetSightings()
+        return true
+    }
+
+    /// Remembers the document of a file, if another program than the noted one uses it. Returns whether it is remembered.
+    ///
+    /// The noted programs are identified now, as far as they still run.
+    func remember(_ node: Node, _ stamp: Stamp) -> Bool {
+        let notes = node.sightings
+        let isKnown = withTable { table in
+            if table.contains(node.key) { return true }
+            if notes.phase != .unremembered, table.knows(node.key) {
+                table.remember(node.key, nil, as: stamp)
+                return true
+            }
+            return false
+        }
+        if isKnown {
+            node.becomeKnown(isRemembered: true)
+            return true
+        }
+        guard notes.phase == .unremembered else {
+            node.becomeKnown(isRemembered: false)
+            return false
+        }
+        let find = { [openers] (note: NodeSightings.Note) in
+            openers.opener(process: note.process, notAfter: NodeSightings.instant(of: note.moment))
+        }
+        let author = find(notes.writer)
+        let readers = notes.readers.compactMap { note in
+            find(note).map { ($0.anchor, NodeSightings.instant(of: note.moment)) }
+        }
+        withTable { table in
+            table.remember(node.key, author, as: stamp)
+            _ = table.change(node.key) { document, _ in
+                for (anchor, moment) in readers { document.noteRead(by: anchor, at: moment) }
+            }
+        }
+        node.becomeKnown(isRemembered: true)
+        return true
+    }
+
+    private func replaceReader(of node: Node, by handle: Handle) {
+        let ended = Set(node.sightings.readers.map(\.process).filter { !ProcessInspection.exists($0) })
+        node.replaceReader(
+            by: NodeSightings.Note(handle.process, at: NodeSightings.moment(of: handle.opened))
+        ) { ended.contains($0.process) }
+    }
+
+    /// Makes room for a further sighting of the document: asks which of the noted programs have ended.
+    private func makeRoom(in node: Node, for anchor: Anchor) {
+        let known: [Anchor]? = change(node) { document, _ in
+            document.needsRoom(for: anchor) ? document.sightings.map(\.anchor) : nil
+        }.flatMap(\.self)
+        guard let known else { return }
+        let ended = Set(known.filter { !$0.isAlive }.map(\.identity))
+        change(node) { document, _ in document.makeRoom { ended.contains($0.identity) } }
+    }
+
+    // MARK: Changes
+
+    /// Called before a file is opened to write. Returns nil if no other program is concerned.
+    func review(_ handle: Handle) -> ChangeReview? {
+        guard handle.isClaimed, handle.process > 0 else { return nil }
+        let (node, use) = (handle.node, handle.sightingUse)
+        let moment = NodeSightings.moment(of: handle.opened)
+        switch node.noteOpen(handle.process, at: moment, use, isTableEmpty: isEmpty) {
+        case .alone: return nil
+        case .crowded:
+            replaceReader(of: node, by: handle)
+            return nil
+        case .concerned:
+            guard !isUnknown(node), !isAloneNow(handle.process, on: node) else {
+                noteAgain(handle)
+                return nil
+            }
+            var change = DocumentChange(node: node, process: handle.process, handle: handle.id)
+            change.reads = use == .readsAndWrites
+            return review(change)
+        }
+    }
+
+    /// Whether a step by which a program replaces or removes a file may concern another program. `process` finds the program.
+    func concerns(_ node: Node, by process: () -> Int32) -> Bool {
+        if node.isRemembered { return true }
+        let (isEmpty, notes) = (isEmpty, node.sightings)
+        guard notes.hasNotes || notes.phase == .unknown && !isEmpty, !isUnknown(node) else { return false }
+        let process = process()
+        return notes.concerns(process, at: NodeSightings.moment(of: Engine.now), isTableEmpty: isEmpty)
+            && !isAloneNow(process, on: node)
+    }
+
+    /// Called before a program replaces, removes or changes the contents of a file. Returns nil if no other program is concerned.
+    func review(_ change: DocumentChange) -> ChangeReview? {
+        let node = change.node
+        guard change.process > 0, let status = node.presentStatus, remember(node, Stamp(status)) else {
+            return nil
+        }
+        let opener = openers.opener(process: change.process)
+        if let anchor = opener?.anchor { makeRoom(in: node, for: anchor) }
+        let now = Engine.now
+        let found = self.change(node) { document, next -> (ChangeReview, [Anchor]) in
+            document.refresh(Stamp(status), next)
+            let view = opener.map { document.view(of: $0, at: now) } ?? .stranger
+            if let opener, let handle = change.handle { document.noteWriter(opener, by: handle.rawValue) }
+            if let opener, change.reads, !view.isUnseen { document.noteRead(by: opener.anchor, at: now) }
+            let base: [UInt8]? =
+                if case .unseen(let since) = view { document.base(of: since.number) } else { nil }
+            let review = ChangeReview(
+                node: node, opener: opener, view: view, generation: document.generation,
+                author: document.author, base: base)
+            return (review, document.hasBase ? [] : document.holders(besides: opener?.anchor))
+        }
+        guard let (found, holders) = found else { return nil }
+        var review = found
+        review.needsBase = status.size > 0 && holders.contains(where: \.isAlive)
+        return review
+    }
+
+    /// Notes that a program has read the document by a handle that it also writes to.
+    func noteRead(by handle: Handle) {
+        guard let opener = openers.opener(process: handle.process) else { return }
+        change(handle.node) { document, _ in document.noteRead(by: opener.anchor, at: Engine.now) }
+    }
+
+    /// Called when a handle is closed. Raises the generation if the program has written. Returns the suspicions that the
+    /// program's contents now decide.
+    func noteClosed(_ handle: Handle) -> [Suspicion] {
+        let node = handle.node
+        // A program may only have set the times, which makes no new generation.
+        let isDoubtful = handle.baseline?.isRacy ?? true || handle.hasUnseenStores
+        let hasWritten = handle.truncates || handle.hasWritten || isDoubtful && handle.mayHaveWritten
+        let known = change(node) { document, _ in document.removeWriter(handle.id.rawValue) }.flatMap(\.self)
+        let opener = known ?? openers.opener(process: handle.process, notAfter: handle.opened)
+        guard let status = node.presentStatus else { return [] }
+        return change(node) { document, next in
+            if hasWritten || !document.stamp.hasSameContents(as: Stamp(status)) {
+                document.raise(to: next(), by: opener, as: Stamp(status))
+            }
+            return opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
+        } ?? []
+    }
+
+    /// Called when the size of a file was changed by its path.
+    func noteResized(_ review: ChangeReview) -> [Suspicion] {
+        guard let status = review.node.presentStatus else { return [] }
+        return change(review.node) { document, next in
+            document.raise(to: next(), by: review.opener, as: Stamp(status))
+            return review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
+        } ?? []
+    }
+
+    /// Called before and after the times of a file are set. A change until then raises the generation, the new times do not.
+    func noteTimes(of node: Node, areSet: Bool) {
+        guard node.isRemembered, let status = node.presentStatus else { return }
+        change(node) { document, next in
+            if areSet { document.restamp(Stamp(status)) } else { document.refresh(Stamp(status), next) }
+        }
+    }
+
+    // MARK: Names
+
+    /// Called when a file was renamed over the document. Returns the suspicions that the new contents decide. `others` are those
+    /// of programs that still have the replaced file open.
+    func noteReplaced(_ review: ChangeReview, by node: Node) -> (own: [Suspicion], others: [Suspicion]) {
+        guard let status = node.presentStatus else { return ([], []) }
+        let suspicions = withTable { table -> (own: [Suspicion], others: [Suspicion])? in
+            guard var document = table.remove(review.node.key) else { return nil }
+            document.raise(to: table.next(), by: review.opener, as: Stamp(status))
+            let own = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
+            let others = document.suspicions
+            document.suspicions = []
+            table.insert(document, at: node.key)
+            return (own, others)
+        }
+        review.node.becomeKnown(isRemembered: false)
+        guard let suspicions else { return ([], []) }
+        node.becomeKnown(isRemembered: true)
+        return suspicions
+    }
+
+    /// Called when two files have exchanged their names. Each document has the other file from now on.
+    func noteExchanged(_ review: ChangeReview, with node: Node) -> [Suspicion] {
+        guard let status = node.presentStatus, let other = review.node.presentStatus else { return [] }
+        let (suspicions, isOther) = withTable { table -> ([Suspicion], Bool) in
+            let (document, former) = (table.remove(review.node.key), table.remove(node.key))
+            var suspicions: [Suspicion] = []
+            if var document {
+                document.raise(to: table.next(), by: review.opener, as: Stamp(status))
+                suspicions = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
+                table.insert(document, at: node.key)
+            }
+            if var former {
+                former.raise(to: table.next(), by: review.opener, as: Stamp(other))
+                table.insert(former, at: review.node.key)
+            }
+            return (suspicions, former != nil)
+        }
+        node.becomeKnown(isRemembered: true)
+        review.node.becomeKnown(isRemembered: isOther)
+        return suspicions
+    }
+
+    /// Called when a program has taken the document's name away, by a rename or a removal. Returns suspicions that no save can
+    /// decide any more. `others` are those of programs that still have the file open.
+    func noteVacated(
+        _ review: ChangeReview, _ name: EntryName, isLast: Bool
+    ) -> (gone: [Suspicion], others: [Suspicion]) {
+        let now = Engine.now
+        if isLast { review.node.becomeKnown(isRemembered: false) }
+        return state.withLock { state in
+            let gone = state.dropVacated(before: now)
+            defer { hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed) }
+            guard var document = state.table[review.node.key] else { return (gone, []) }
+            let own = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
+            let others = document.suspicions
+            document.suspicions = own
+            if isLast {
+                state.table.remove(review.node.key)
+            } else {
+                _ = state.table.change(review.node.key) { document, _ in document.suspicions = others }
+            }
+            state.vacated[name] = VacatedDocument(document: document, file: review.node.key, moment: now)
+            return (gone, isLast ? others : [])
+        }
+    }
+
+    /// Called when a file has got a name. If a program has taken this name away from a document a moment before, the file is the
+    /// document's file from now on. If it is the same file as before, nothing has changed.
+    func noteArrival(
+        of node: Node, _ name: NameBytes, in directory: Node
+    ) -> (gone: [Suspicion], isFilled: Bool) {
+        guard hasVacatedNames else { return ([], false) }
+        let now = Engine.now
+        let (gone, isFilled) = state.withLock { state -> ([Suspicion], Bool) in
+            let gone = state.dropVacated(before: now)
+            defer {
+                hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed)
+                isTableEmpty.store(state.table.isEmpty, ordering: .relaxed)
+            }
+            guard let vacated = state.vacated.removeValue(forKey: EntryName(name, in: directory)) else {
+                return (gone, false)
+            }
+            guard vacated.file != node.key else { return (gone + vacated.document.suspicions, false) }
+            state.table.insert(vacated.document, at: node.key)
+            return (gone, true)
+        }
+        if isFilled { node.becomeKnown(isRemembered: true) }
+        return (gone, isFilled)
+    }
+
+    /// Called when a renamed file has filled a vacated name. Returns the suspicions that the file's contents decide.
+    func noteFilled(_ node: Node, byProcess process: Int32) -> [Suspicion] {
+        guard node.isRemembered, let status = node.presentStatus else { return [] }
+        let opener = openers.opener(process: process)
+        return change(node) { document, next in
+            document.raise(to: next(), by: opener, as: Stamp(status))
+            return opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
+        } ?? []
+    }
+
+    /// Drops the names that no save has filled in time. Returns their suspicions.
+    func dropOldVacated() -> [Suspicion] {
+        let now = Engine.now
+        return state.withLock { state in
+            defer { hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed) }
+            return state.dropVacated(before: now)
+        }
+    }
+
+    // MARK: Generations
+
+    /// Returns the generation of a file.
+    func generation(of node: Node) throws(Errno) -> Generation {
+        let status = try node.descriptor().descriptor.status()
+        let stamp = Stamp(status)
+        if !isEmpty { _ = remember(node, stamp, onlyIfKnown: true) }
+        let number = change(node) { document, next in
+            document.refresh(stamp, next)
+            return document.generation
+        }
+        guard let number else { return Generation(token: status) }
+        return outerForm(of: number)
+    }
+
+    /// Returns whether a file still has a generation. Both forms of a generation are accepted.
+    func has(_ node: Node, _ generation: Generation) throws(Errno) -> Bool {
+        if case .token = generation {
+            return try Generation(token: node.descriptor().descriptor.status()) == generation
+        }
+        return try self.generation(of: node) == generation
+    }
+
+    private func remember(_ node: Node, _ stamp: Stamp, onlyIfKnown: Bool) -> Bool {
+        let isKnown = withTable { table in
+            guard table.knows(node.key) else { return false }
+            table.remember(node.key, nil, as: stamp)
+            return true
+        }
+        if isKnown { node.becomeKnown(isRemembered: true) }
+        return isKnown
+    }
+
+    /// What is saved at a clean end of the daemon.
+    var saved: SavedSightings {
+        state.withLock { state in
+            SavedSightings(
+                epoch: state.table.epoch, latest: state.table.latest,
+                generations: Dictionary(
+                    uniqueKeysWithValues: state.table.generations.map { ($0.key, $0.generation) }))
+        }
+    }
+}
+
+extension RememberedDocument {
+    /// Compares the document with the present size and time of its file. If they differ, the document has a new generation: its
+    /// writer has written, or it was changed around the mount.
+    mutating func refresh(_ stamp: Stamp, _ next: () -> UInt64) {
+        guard !self.stamp.hasSameContents(as: stamp) else { return }
+        raise(to: next(), by: onlyWriter, as: stamp)
+    }
+
+    mutating func takeSuspicions(of anchor: Anchor) -> [Suspicion] {
+        let own = suspicions.filter { $0.saver.identity == anchor.identity }
+        if !own.isEmpty { suspicions.removeAll { $0.saver.identity == anchor.identity } }
+        return own
+    }
+}
+
+extension Anchor {
+    /// Whether the process of the anchor still exists. A run counts as alive.
+    var isAlive: Bool { process.map { ProcessInspection.exists($0.number) } ?? true }
+}
