@@ -282,6 +282,10 @@ extension MountTests {
                 try stage.holder.must("open", "h", stage.document, "O_WRONLY")
                 try stage.holder.must("write", "h", old)
                 try scene(stage)
+                // A worker counts a version after the step goes ahead.
+                try eventually(within: .seconds(10), "the versions to be counted") {
+                    try mount.status().counters.kept >= contents.count
+                }
                 let status = try mount.status()
                 #expect(status.counters.kept == contents.count, "\(status.journalText)")
                 checkForcedSteps(status, except: forced)
