@@ -69,7 +69,7 @@ package struct RememberedDocument: Sendable {
     /// If a program reads a document to back it up, it replaces the document within this time.
     package static let backupTakes = TimeSpan.seconds(2)
     /// The usual and the greatest number of sightings. Only sightings of living writers and presenters exceed the usual number.
-    package static let (usualSightings, mostSightings) = (8, 64)
+    package static let (usualSightings, mostSightings) = (16, 64)
     private static let mostBases = 4
 
     package private(set) var generation: UInt64

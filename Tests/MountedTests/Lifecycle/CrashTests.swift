@@ -240,8 +240,10 @@ extension MountedDirectory {
             }
             var entries: [Entry]
         }
-        let output = try TruceCommand.run("versions", "--json", name.isEmpty ? path : path + "/" + name)
-            .output
+        let output = try TruceCommand.run(
+            "versions", "--json", "--all", name.isEmpty ? path : path + "/" + name
+        )
+        .output
         return try JSONDecoder().decode(List.self, from: Data(output)).entries.map { ($0.id, $0.cause) }
     }
 
