@@ -201,8 +201,10 @@ extension MountTests {
                 print("emptied \(times) times; of \(count) lines there are gaps at \(gaps)")
                 #expect(count > 100)
                 #expect(gaps.count <= times / 4)
+                // This process has read only the first contents, so each truncation by its script is an unseen overwrite. The
+                // number of such versions is not limited (D218).
                 try eventually(within: .seconds(10), "versions to go that are too many") {
-                    try mount.kept("file").count <= 1 + 3 + 3
+                    try mount.kept("file").count { $0.cause != "unseen" } <= 1 + 3 + 3
                 }
                 checkForcedSteps(try mount.status(), except: [.suspended])
             }
