@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The programs that have opened a file, as far as they are noted without a system call: two readers and the last writer.
+/// The programs that have opened a file, as far as they are noted without a system call: two readers and the last writer. If
+/// more than two programs that have read the file still run, they are noted, too.
 ///
 ///     unknown ──the table has no such file──▶ unremembered ──a second program meets a writer──▶ remembered
 ///        └──────────────the table has the file──────────────────────────────────────────────────────▲
@@ -38,24 +39,28 @@ package struct NodeSightings {
     package enum Outcome: Sendable {
         /// No other program is concerned, so nothing more need be done.
         case alone
-        /// Two other programs are noted as readers. One of them may have ended.
+        /// Two or more other programs are noted as readers. Some of them may have ended.
         case crowded
         /// The table must be asked, because another program is concerned, or because the table may have the file.
         case concerned
     }
 
+    /// The most readers that are noted.
+    package static let mostReaders = 16
     /// A note of a writer counts for this time.
     package static let memory = TimeSpan.seconds(24 * 60 * 60)
 
     package private(set) var writer = Note()
     private var first = Note()
     private var second = Note()
+    /// The readers after the first two. This is empty unless three programs that have read the file run at the same time.
+    private var more: [Note] = []
     package private(set) var phase = Phase.unknown
 
     package init() {}
 
     /// The programs that are noted as readers.
-    package var readers: [Note] { [first, second].filter { $0.process != 0 } }
+    package var readers: [Note] { ([first, second] + more).filter { $0.process != 0 } }
 
     /// Returns the unit in which notes have their time: 2²⁴ ns, about 17 ms.
     package static func moment(of instant: Instant) -> UInt32 {
@@ -86,7 +91,7 @@ package struct NodeSightings {
             first = Note(process, at: moment)
         } else if second.process == 0 {
             second = Note(process, at: moment)
-        } else {
+        } else if !more.contains(where: { $0.process == process }) {
             return .crowded
         }
         return .alone
@@ -107,7 +112,7 @@ package struct NodeSightings {
 
     /// The processes besides this one that are noted.
     package func others(than process: Int32) -> [Int32] {
-        [first, second, writer].filter { $0.isOther(than: process) }.map(\.process)
+        ([first, second, writer] + more).filter { $0.isOther(than: process) }.map(\.process)
     }
 
     /// Forgets all notes, because none of the noted processes runs any more.
@@ -117,13 +122,17 @@ package struct NodeSightings {
         phase = .unremembered
     }
 
-    /// Replaces the note of a reader by that of a new reader: that of an ended process, otherwise the later one.
+    /// Adds the note of a new reader, and drops the notes of ended processes. If there are too many readers, the latest one is
+    /// dropped.
     ///
     /// An editor opens a file once and stays, whereas search programs come and go.
-    package mutating func replaceReader(
-        by note: Note, ended: (Note) -> Bool
-    ) {
-        if ended(first) { first = note } else { second = note }
+    package mutating func replaceReader(by note: Note, ended: (Note) -> Bool) {
+        var living = readers.filter { !ended($0) }
+        if living.count >= Self.mostReaders { living.removeLast() }
+        living.append(note)
+        first = living[0]
+        second = living.count > 1 ? living[1] : Note()
+        more = Array(living.dropFirst(2))
     }
 
     package mutating func becomeKnown(isRemembered: Bool) {

@@ -109,6 +109,23 @@ package struct RememberedDocument: Sendable {
         }
     }
 
+    /// Notes that an anchor reads an older generation: the contents of a file that was the document's until a moment ago.
+    package mutating func noteFormerRead(by anchor: Anchor, of former: Seen, at moment: Instant) {
+        change(anchor) { sighting, _ in
+            guard sighting.read < former else { return }
+            sighting.prior = sighting.latest
+            sighting.read = former
+            sighting.readAt = moment
+        }
+    }
+
+    /// The present generation.
+    package var present: Seen {
+        let modified = stamp.modified
+        return Seen(
+            number: generation, time: modified.seconds &* 1_000_000_000 &+ Int64(modified.nanoseconds))
+    }
+
     /// Notes that a program has the document open to write.
     package mutating func noteWriter(_ opener: Opener, by handle: UInt64) {
         guard !writers.contains(where: { $0.handle == handle }) else { return }
@@ -208,9 +225,7 @@ package struct RememberedDocument: Sendable {
     }
 
     private mutating func change(_ anchor: Anchor, _ body: (inout Sighting, Seen) -> Void) {
-        let modified = stamp.modified
-        let present = Seen(
-            number: generation, time: modified.seconds &* 1_000_000_000 &+ Int64(modified.nanoseconds))
+        let present = present
         if let index = sightings.firstIndex(where: { $0.anchor.identity == anchor.identity }) {
             return body(&sightings[index], present)
         }

@@ -25,12 +25,25 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
         }
     }
 
+    /// The replacement of a document's file by another file.
+    private struct Replacement: Sendable {
+        let successor: Key
+        /// The generation that the replaced file contains.
+        let contents: RememberedDocument.Seen
+        let moment: Instant
+    }
+
+    /// A program that was opening a file while another file replaced it notes its read within this time.
+    package static var openTakes: TimeSpan { .seconds(10) }
+    private static var mostReplacements: Int { 1024 }
+
     package static var mostDocuments: Int { 65_536 }
     package static var mostBytes: Int { 8 << 20 }
     package static var mostBaseBytes: Int { 16 << 20 }
 
     private var documents: [Key: RememberedDocument] = [:]
     private var saved: [Key: SavedGeneration]
+    private var replacements: [Key: Replacement] = [:]
     private var bytes = 0
     private var baseBytes = 0
     private var uses: UInt64 = 0
@@ -73,6 +86,7 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
     /// Adds a document that had another file before, or replaces the document of the file.
     package mutating func insert(_ document: RememberedDocument, at key: Key) {
         remove(key)
+        replacements[key] = nil
         makeRoom()
         uses += 1
         var document = document
@@ -109,6 +123,49 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
         documents[key] = document
         if baseBytes > Self.mostBaseBytes { dropBases() }
         return result
+    }
+
+    /// Moves a document to the file that replaces its file, and changes the document.
+    ///
+    /// - Parameters:
+    ///   - key: The replaced file.
+    ///   - successor: The file that has the document from now on.
+    ///   - now: The present time.
+    ///   - body: Changes the document; its second parameter makes a new number.
+    /// - Returns: The result of `body`; nil if the document is not remembered.
+    package mutating func replace<Result>(
+        _ key: Key, by successor: Key, at now: Instant,
+        _ body: (inout RememberedDocument, () -> UInt64) -> Result
+    ) -> Result? {
+        guard let contents = documents[key]?.present, let result = change(key, body),
+            let document = remove(key)
+        else { return nil }
+        insert(document, at: successor)
+        if replacements.count >= Self.mostReplacements {
+            replacements = replacements.filter { now.since($0.value.moment) < Self.openTakes }
+            if replacements.count >= Self.mostReplacements { replacements = [:] }
+        }
+        replacements[key] = Replacement(successor: successor, contents: contents, moment: now)
+        return result
+    }
+
+    /// Whether the file was a document's file until a moment ago.
+    package func wasReplaced(_ key: Key, at now: Instant) -> Bool {
+        replacements[key].map { now.since($0.moment) < Self.openTakes } ?? false
+    }
+
+    /// Notes that an anchor reads a file that another file has just replaced. Returns whether the document is remembered.
+    package mutating func noteFormerRead(_ key: Key, by anchor: Anchor, at now: Instant) -> Bool {
+        guard wasReplaced(key, at: now), let former = replacements[key] else { return false }
+        var successor = former.successor
+        // The successor may have been replaced, too.
+        for _ in 0..<Self.mostReplacements where documents[successor] == nil {
+            guard let next = replacements[successor]?.successor else { return false }
+            successor = next
+        }
+        return change(successor) { document, _ in
+            document.noteFormerRead(by: anchor, of: former.contents, at: now)
+        } != nil
     }
 
     package mutating func next() -> UInt64 {

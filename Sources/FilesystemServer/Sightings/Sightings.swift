@@ -91,6 +91,7 @@ final class Sightings: Sendable {
     func noteOpen(_ handle: Handle, _ outcome: NodeSightings.Outcome) {
         let node = handle.node
         if case .crowded = outcome { return replaceReader(of: node, by: handle) }
+        if node.isRemembered, noteFormerRead(by: handle) { return }
         guard !isUnknown(node), let status = node.presentStatus, remember(node, Stamp(status)) else {
             return noteAgain(handle)
         }
@@ -101,6 +102,17 @@ final class Sightings: Sendable {
             if handle.mayWrite || handle.truncates { document.noteWriter(opener, by: handle.id.rawValue) }
             if handle.sightingUse != .writes { document.noteRead(by: opener.anchor, at: handle.opened) }
         }
+    }
+
+    /// Notes the read of a file that another file has replaced since the program looked up its name. The program has read the
+    /// former contents, so it must not count as a stranger to the document.
+    private func noteFormerRead(by handle: Handle) -> Bool {
+        let key = handle.node.key
+        guard handle.sightingUse != .writes,
+            withTable({ !$0.contains(key) && $0.wasReplaced(key, at: handle.opened) }),
+            let opener = openers.opener(process: handle.process)
+        else { return false }
+        return withTable { $0.noteFormerRead(key, by: opener.anchor, at: handle.opened) }
     }
 
     /// Notes an open in the node, after it was found out that the table does not have the file.
@@ -291,17 +303,21 @@ final class Sightings: Sendable {
     /// of programs that still have the replaced file open.
     func noteReplaced(_ review: ChangeReview, by node: Node) -> (own: [Suspicion], others: [Suspicion]) {
         guard let status = node.presentStatus else { return ([], []) }
-        let suspicions = withTable { table -> (own: [Suspicion], others: [Suspicion])? in
-            guard var document = table.remove(review.node.key) else { return nil }
-            document.raise(to: table.next(), by: review.opener, as: Stamp(status))
-            let own = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
-            let others = document.suspicions
-            document.suspicions = []
-            table.insert(document, at: node.key)
-            return (own, others)
+        let now = Engine.now
+        let suspicions = withTable { table in
+            table.replace(review.node.key, by: node.key, at: now) { document, next in
+                document.raise(to: next(), by: review.opener, as: Stamp(status))
+                let own = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
+                let others = document.suspicions
+                document.suspicions = []
+                return (own, others)
+            }
         }
-        review.node.becomeKnown(isRemembered: false)
-        guard let suspicions else { return ([], []) }
+        guard let suspicions else {
+            review.node.becomeKnown(isRemembered: false)
+            return ([], [])
+        }
+        // The replaced file stays marked as remembered: a program that is just opening it notes its read in the table.
         node.becomeKnown(isRemembered: true)
         return suspicions
     }

@@ -16,7 +16,7 @@ import Testing
         #expect(!notes.concerns(7, at: 5, isTableEmpty: true) && notes.concerns(8, at: 5, isTableEmpty: true))
     }
 
-    @Test("Many readers concern no program; the third one is crowded, and takes the place of an ended reader")
+    @Test("Many readers concern no program; the third one is noted beside the readers that still run")
     func readersConcernNoProgram() {
         var notes = NodeSightings()
         for (reader, outcome) in [(1, .alone), (2, .alone), (1, .alone), (3, .crowded)]
@@ -27,7 +27,14 @@ import Testing
         notes.replaceReader(by: NodeSightings.Note(3, at: 6)) { $0.process == 1 }
         #expect(Set(notes.readers.map(\.process)) == [2, 3])
         notes.replaceReader(by: NodeSightings.Note(4, at: 6)) { _ in false }
-        #expect(notes.readers.map(\.process) == [3, 4])
+        #expect(notes.readers.map(\.process) == [2, 3, 4])
+        #expect(notes.note(4, at: 5, .reads, isTableEmpty: true) == .alone)
+        #expect(notes.note(4, at: 5, .writes, isTableEmpty: true) == .concerned)
+        #expect(Set(notes.others(than: 4)) == [2, 3])
+        for reader in Int32(5)..<40 {
+            notes.replaceReader(by: NodeSightings.Note(reader, at: 6)) { _ in false }
+        }
+        #expect(notes.readers.count == NodeSightings.mostReaders && notes.readers.first?.process == 2)
     }
 
     @Test(
@@ -217,6 +224,34 @@ import Testing
         #expect(table.contains(0) && table.contains(99_999) && !table.contains(1))
         for key in 0..<100_000 { table.remove(key) }
         #expect(table.size == 0 && table.isEmpty)
+    }
+
+    @Test("A program that reads a file which another file has just replaced has seen the former generation")
+    func aReadOfAReplacedFileIsASighting() {
+        var table = SightingTable<Int>(epoch: 1)
+        let (reader, writer) = (RememberedDocumentTests.opener(1), RememberedDocumentTests.opener(2))
+        let now = Instant(nanoseconds: 1_000_000_000_000)
+        table.remember(1, nil, as: stamp)
+        for (file, successor) in [(1, 2), (2, 3)] {
+            let generation = table.replace(file, by: successor, at: now) { document, next in
+                document.raise(to: next(), by: writer, as: stamp)
+                return document.generation
+            }
+            #expect(generation == UInt64(successor))
+        }
+        #expect(!table.contains(1) && table.wasReplaced(1, at: now) && table.contains(3))
+        #expect(table.noteFormerRead(1, by: reader.anchor, at: now))
+        #expect(table[3]?.sighting(of: reader.anchor)?.read.number == 1)
+        guard case .unseen(let since) = table[3]?.view(of: reader, at: now) else {
+            Issue.record("the reader counts as a stranger")
+            return
+        }
+        #expect(since.number == 1)
+        let later = now + SightingTable<Int>.openTakes
+        #expect(!table.wasReplaced(1, at: later) && !table.noteFormerRead(1, by: reader.anchor, at: later))
+        // A new document of the same file has no successor.
+        table.remember(1, nil, as: stamp)
+        #expect(!table.wasReplaced(1, at: now))
     }
 
     @Test("Documents that are being written stay in a full table")
