@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
+package import Coordination
 import LinuxSystem
 
 /// The documents that the daemon remembers, and the number of the latest generation.

@@ -240,7 +240,8 @@ import Testing
             #expect(generation == UInt64(successor))
         }
         #expect(!table.contains(1) && table.wasReplaced(1, at: now) && table.contains(3))
-        #expect(table.noteFormerRead(1, by: reader.anchor, at: now))
+        let isNoted = table.noteFormerRead(1, by: reader.anchor, at: now)
+        #expect(isNoted)
         #expect(table[3]?.sighting(of: reader.anchor)?.read.number == 1)
         guard case .unseen(let since) = table[3]?.view(of: reader, at: now) else {
             Issue.record("the reader counts as a stranger")
@@ -248,7 +249,8 @@ import Testing
         }
         #expect(since.number == 1)
         let later = now + SightingTable<Int>.openTakes
-        #expect(!table.wasReplaced(1, at: later) && !table.noteFormerRead(1, by: reader.anchor, at: later))
+        let isNotedLater = table.noteFormerRead(1, by: reader.anchor, at: later)
+        #expect(!isNotedLater && !table.wasReplaced(1, at: later))
         // A new document of the same file has no successor.
         table.remember(1, nil, as: stamp)
         #expect(!table.wasReplaced(1, at: now))

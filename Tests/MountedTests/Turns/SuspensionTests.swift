@@ -204,7 +204,7 @@ extension MountTests {
                 // This process has read only the first contents, so each truncation by its script is an unseen overwrite. The
                 // number of such versions is not limited (D218).
                 try eventually(within: .seconds(10), "versions to go that are too many") {
-                    try mount.kept("file").count { $0.cause != "unseen" } <= 1 + 3 + 3
+                    try mount.keptBesidesUnseen("file").count <= 1 + 3 + 3
                 }
                 checkForcedSteps(try mount.status(), except: [.suspended])
             }
