@@ -175,18 +175,21 @@ import Testing
             document.raise(to: UInt64(2 + number), by: writer, as: Self.stamp(UInt64(2 + number)))
         }
         document.noteRead(by: Self.opener(20, isBackground: true).anchor, at: start)
-        for pid in 21..<25 { document.noteRead(by: Self.opener(Int32(pid)).anchor, at: start) }
-        let next = Self.opener(30)
-        #expect(document.sightings.count == 8 && document.needsRoom(for: next.anchor))
-        let dead = Self.opener(24).anchor.identity
+        let readers = 21..<(21 + Int32(RememberedDocument.usualSightings) - 4)
+        for pid in readers { document.noteRead(by: Self.opener(pid).anchor, at: start) }
+        let next = Self.opener(39)
+        #expect(document.sightings.count == RememberedDocument.usualSightings)
+        #expect(document.needsRoom(for: next.anchor))
+        let living = Array(readers.dropLast())
+        let dead = Self.opener(readers.upperBound - 1).anchor.identity
         document.makeRoom { $0.identity == dead }
         let pids = { (document: RememberedDocument) in
             document.sightings.compactMap { $0.anchor.process?.number }
         }
-        #expect(pids(document) == [10, 11, 12, 20, 21, 22, 23])
+        #expect(pids(document) == [10, 11, 12, 20] + living)
         document.noteRead(by: next.anchor, at: start)
         document.makeRoom { _ in false }
-        #expect(pids(document) == [10, 11, 12, 21, 22, 23, 30])
+        #expect(pids(document) == [10, 11, 12] + living + [39])
         for pid in 40..<60 {
             if document.needsRoom(for: Self.opener(Int32(pid)).anchor) { document.makeRoom { _ in false } }
             document.raise(to: UInt64(pid), by: Self.opener(Int32(pid)), as: Self.stamp(UInt64(pid)))

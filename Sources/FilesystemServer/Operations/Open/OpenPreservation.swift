@@ -58,15 +58,17 @@ final class OpenPreservation: Sendable {
     func prepare(_ handle: Handle, _ grant: Grant?) -> Work {
         let isChange = handle.mayWrite || handle.truncates
         if isChange, handle.node.hasLinksWithoutWriters { return .detachingLinks }
+        // This comes before the contents of preempted programs are preserved: the open must follow that at once, because such a
+        // program may still write.
+        if isChange, handle.overwrite == .due, let review = unseenOverwrites.review(handle) {
+            return .reviewing(review)
+        }
         if let grant {
             let writesBack = cleanWriters.mayHoldDirtyPages(grant, on: handle.node)
             if writesBack || grant.preempted.contains(where: \.isClean) {
                 return .observing(grant, writesBack: writesBack)
             }
             if cause(for: handle, grant) != nil { return .preserving(grant) }
-        }
-        if isChange, handle.overwrite == .due, let review = unseenOverwrites.review(handle) {
-            return .reviewing(review)
         }
         // The last writer of a hard link may have closed the file since the check.
         return !isChange || preserver.join(handle) ? .ready : .detachingLinks
@@ -94,7 +96,7 @@ final class OpenPreservation: Sendable {
                 guard waiter.isAwaited(), unseenOverwrites.prepare(review, for: handle) else {
                     return waiter.resume(false)
                 }
-                proceed(handle, nil, waiter)
+                proceed(handle, grant, waiter)
             }
         }
     }
