@@ -8,7 +8,7 @@ extension MountTests {
     /// may disappear from its file, but then it is in a version.
     @Suite struct SharedEditTests {
         /// How a program writes a file anew.
-        enum Way: String, CaseIterable, Sendable { case truncate, overwrite, rename, mixed }
+        enum Way: String, CaseIterable, Sendable { case truncate, overwrite, rename }
 
         /// The output of the program `shared-edits`.
         struct Edits: Decodable {
