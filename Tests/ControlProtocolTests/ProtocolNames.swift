@@ -28,6 +28,7 @@ enum ProtocolNames {
         "id.anyOf.maxLength": Decimal(ProtocolLimits.idBytes),
         "id.anyOf.minimum": Decimal(Int64.min),
         "id.anyOf.maximum": Decimal(Int64.max),
+        "generationText.maxLength": Decimal(ProtocolLimits.generationBytes),
         "initializeParams.client.name.maxLength": Decimal(ProtocolLimits.clientBytes),
         "initializeParams.client.version.maxLength": Decimal(ProtocolLimits.clientBytes),
         "eventsSubscribeParams.after.epoch.maxLength": Decimal(ProtocolLimits.epochBytes),
