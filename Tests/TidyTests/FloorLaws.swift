@@ -29,7 +29,8 @@ enum FloorLaws {
         Floor(
             paths: ["Preservation"],
             types: [
-                "ContentPreserver", "CleanWriters", "ClosePreserver", "ConflictCopies", "UnseenOverwrites",
+                "ContentPreserver", "CleanWriters", "ClosePreserver", "ConflictCopies", "SaveMerger",
+                "UnseenOverwrites",
             ]),
         Floor(
             paths: ["Documents"],

@@ -14,6 +14,8 @@ final class NameRequests: Sendable {
     private let preserver: ContentPreserver
     private let coordinator: RetryCoordinator
     private let unseenOverwrites: UnseenOverwrites
+    private let merger: SaveMerger
+    private let events: DocumentEvents
     private let unsavedStats: UnsavedStats
     private let engine: Engine
     private let processes: ProcessResolver
@@ -23,12 +25,14 @@ final class NameRequests: Sendable {
 
     init(
         _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver,
-        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents, _ coordinator: RetryCoordinator,
-        _ unsavedStats: UnsavedStats
+        _ unseenOverwrites: UnseenOverwrites, _ merger: SaveMerger, _ events: DocumentEvents,
+        _ coordinator: RetryCoordinator, _ unsavedStats: UnsavedStats
     ) throws(Errno) {
         self.context = context
         self.preserver = preserver
         self.unseenOverwrites = unseenOverwrites
+        self.merger = merger
+        self.events = events
         self.coordinator = coordinator
         self.unsavedStats = unsavedStats
         engine = context.engine
@@ -82,9 +86,9 @@ final class NameRequests: Sendable {
                     carryOut(operation, facts, step, reply: reply)
                 }
             }
-            prepare(reviewed, request, reply: reply) { [self] reply in
+            prepare(reviewed, request, reply: reply) { [self] reviewed, reply in
                 preserve(files, request, grant, reply: reply) { [self] reply in
-                    carryOut(operation, facts, step.reviewed(as: reviewed), reply: reply)
+                    carryOut(operation, facts, reviewed.map(step.reviewed(as:)) ?? step, reply: reply)
                 }
             }
         }
@@ -93,14 +97,28 @@ final class NameRequests: Sendable {
     /// Preserves contents that the program of a request would perhaps replace without having read them. Then continues.
     private func prepare(
         _ reviewed: ReviewedStep, _ request: ClaimedRequest, reply: consuming Reply,
-        then next: @escaping @Sendable (consuming Reply) -> Void
+        then next: @escaping @Sendable (ReviewedStep?, consuming Reply) -> Void
     ) {
-        guard !reviewed.review.isHarmless else { return next(reply) }
+        guard !reviewed.review.isHarmless else { return next(reviewed, reply) }
         let parked = Parked(reply)
+        merger.settle(reviewed, by: request.thread) { [self] hasWaited in
+            let present = hasWaited ? unseenOverwrites.review(reviewed.step, by: request.thread) : reviewed
+            guard let present else {
+                guard let reply = parked.take() else { return engine.end(request.claim) }
+                return next(nil, reply)
+            }
+            prepare(present, request, parked, then: next)
+        }
+    }
+
+    private func prepare(
+        _ reviewed: ReviewedStep, _ request: ClaimedRequest, _ parked: Parked<Reply>,
+        then next: @escaping @Sendable (ReviewedStep?, consuming Reply) -> Void
+    ) {
         context.work(on: reviewed.step.node, for: .preserving) { [self] in
             let mayGoOn = unseenOverwrites.prepare(reviewed, by: request, thread: request.thread)
             guard let reply = parked.take() else { return engine.end(request.claim) }
-            if mayGoOn { return next(reply) }
+            if mayGoOn { return next(merger.merged(reviewed, thread: request.thread), reply) }
             engine.end(request.claim)
             reply.fail(.busy)
         }
@@ -134,14 +152,25 @@ final class NameRequests: Sendable {
         var outcome: Operation.Outcome
         do throws(Errno) { outcome = try operation.apply(facts) } catch {
             operation.revert(facts)
-            if let reviewed = step?.reviewed { unseenOverwrites.abandon(reviewed) }
+            if let reviewed = step?.reviewed {
+                merger.revert(reviewed)
+                unseenOverwrites.abandon(reviewed)
+            }
             if Operation.makesFile, let step { engine.end(step.claim) }
             return operation.fail(reply, error)
         }
         operation.publish(&outcome, of: facts, step)
-        if let reviewed = step?.reviewed { unseenOverwrites.publish(reviewed) }
+        if let reviewed = step?.reviewed { publish(reviewed, step) }
         if let step, operation.endsClaimBeforeAnswer(facts) { engine.end(step.claim) }
         operation.answer(outcome, of: facts, step, reply: reply)
+    }
+
+    private func publish(_ reviewed: ReviewedStep, _ step: NameStep?) {
+        unseenOverwrites.publish(reviewed)
+        guard reviewed.merged != nil, case .replaces(_, let node) = reviewed.step else { return }
+        merger.publish(reviewed)
+        // The program that saves does not know the merged text, so it gets an event, too.
+        events.noteChange(of: node, AccessTable.filling, under: step?.claim) { .outOfBand }
     }
 
     /// Returns the claim of a request that makes a new name. Returns nil if no document waits for a file at this name

@@ -26,10 +26,13 @@ enum DocumentStep: Sendable {
 final class ReviewedStep: Sendable {
     let step: DocumentStep
     let review: ChangeReview
+    /// The contents that the program gave the new file, if ``SaveMerger`` has replaced them by merged contents.
+    let merged: [UInt8]?
 
-    init(_ step: DocumentStep, _ review: ChangeReview) {
+    init(_ step: DocumentStep, _ review: ChangeReview, merged: [UInt8]? = nil) {
         self.step = step
         self.review = review
+        self.merged = merged
     }
 }
 

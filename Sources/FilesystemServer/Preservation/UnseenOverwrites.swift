@@ -245,7 +245,7 @@ final class UnseenOverwrites: Sendable {
     }
 
     /// Reads a file that is small enough to be compared. Returns nil if it is larger, or cannot be read.
-    private func contents(of node: Node) -> [UInt8]? {
+    func contents(of node: Node) -> [UInt8]? {
         do throws(Errno) {
             let file = try node.descriptor()
             guard try file.descriptor.status().size <= Self.mostCompared else { return nil }
@@ -255,7 +255,7 @@ final class UnseenOverwrites: Sendable {
         }
     }
 
-    private func contents(of version: VersionID) -> [UInt8]? {
+    func contents(of version: VersionID) -> [UInt8]? {
         guard let store = context.store else { return nil }
         do throws(StoreError) {
             var location = try store.find(version)
@@ -275,7 +275,7 @@ private final class Saver: JournalSubject {
 }
 
 extension Attribution {
-    fileprivate init(of anchor: Anchor, path: [UInt8]) {
+    init(of anchor: Anchor, path: [UInt8]) {
         self.init(
             thread: 0, at: Engine.now, process: anchor.process?.number ?? 0, program: anchor.program,
             user: anchor.user

@@ -285,6 +285,16 @@ final class Sightings: Sendable {
         }
     }
 
+    /// Called when the daemon has merged the contents `saved` of the last save with other changes. The program of this save has
+    /// not seen the merged contents, and goes on from its own.
+    func noteMerged(_ node: Node, from saved: [UInt8]) {
+        guard let status = node.presentStatus else { return }
+        change(node) { document, next in
+            document.noteBase(saved)
+            document.raise(to: next(), by: nil, as: Stamp(status))
+        }
+    }
+
     // MARK: Names
 
     /// Called when a file was renamed over the document. Returns the suspicions that the new contents decide. `others` are those

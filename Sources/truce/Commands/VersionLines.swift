@@ -40,6 +40,7 @@ extension VersionForm {
         case "unseen":
             let seen = readTime.map { ", which had read the contents of \(VersionTime.text($0, at: now))" }
             return "saved over by \(saver?.text ?? "a program")" + (seen ?? ", which had not read it")
+        case "merge": return "merged with the changes of another program"
         case "write": return "replaced by \(saver?.text ?? "a program")"
         case "sync":
             let copy = conflictCopy.map { ", which has the contents of '\($0.printable)'" } ?? ""

@@ -25,15 +25,17 @@ final class HandleCloser: Sendable {
     private let saves: SaveTracker
     private let lingeringHandles: LingeringHandles
     private let unseenOverwrites: UnseenOverwrites
+    private let merger: SaveMerger
 
     init(
         _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
         _ preserver: ContentPreserver, _ saves: SaveTracker, _ cleanWriters: CleanWriters,
         _ closePreserver: ClosePreserver, _ conflictCopies: ConflictCopies,
-        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents,
+        _ unseenOverwrites: UnseenOverwrites, _ merger: SaveMerger, _ events: DocumentEvents,
         _ saveLifecycle: SaveLifecycle
     ) {
         self.unseenOverwrites = unseenOverwrites
+        self.merger = merger
         self.context = context
         self.sourceWatch = sourceWatch
         self.preserver = preserver
@@ -133,17 +135,28 @@ final class HandleCloser: Sendable {
         data.leaveRoute(handle)
         sourceWatch.finishOwnChange(handle.node, change)
         if handle.mayWrite || handle.truncates, handle.node.isRemembered {
+            let mayMerge = merger.begin(handle)
             let suspicions = unseenOverwrites.sightings.noteClosed(handle)
-            if !suspicions.isEmpty { return settle(suspicions, of: handle) }
+            if !suspicions.isEmpty { return settle(suspicions, of: handle, mayMerge) }
+            if mayMerge { merger.end(handle.node) }
         }
         finishLeaving(handle)
     }
 
-    /// Reads the contents that the program has left, before another program can change them. Compares them afterwards.
-    private func settle(_ suspicions: [Suspicion], of handle: Handle) {
+    /// Reads the contents that the program has left, before another program can change them, and perhaps merges them. Compares
+    /// them afterwards.
+    private func settle(_ suspicions: [Suspicion], of handle: Handle, _ mayMerge: Bool) {
         let node = handle.node
         context.work(on: node, for: .preserving) { [self] in
             let saved = unseenOverwrites.contents(of: node, for: suspicions)
+            let isMerged = mayMerge && merger.merge(suspicions, into: node, by: handle, saved)
+            if mayMerge { merger.end(node) }
+            if isMerged {
+                // The program that has saved does not know the merged text, so it gets an event, too.
+                let claim = handle.hasClaim ? handle.currentClaim : nil
+                events.noteChange(of: node, handle.access, under: claim) { .outOfBand }
+                return finishLeaving(handle)
+            }
             finishLeaving(handle)
             unseenOverwrites.settle(suspicions, by: saved, at: node.path)
         }
