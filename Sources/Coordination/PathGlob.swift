@@ -5,7 +5,7 @@
 /// A pattern without a `/` fits a name in every directory. Any other pattern begins at the root. A pattern that fits a
 /// directory fits each file below it; with a `/` at its end, it fits only these files.
 public struct PathGlob: Hashable, Sendable {
-    /// What is wrong with the text of a pattern. The description is the end of a sentence for users.
+    /// The fault in the text of a pattern. The description is the end of a sentence for users.
     public enum Fault: Error, Hashable, Sendable, CustomStringConvertible {
         case empty
         case negation

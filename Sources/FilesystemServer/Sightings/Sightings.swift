@@ -444,7 +444,7 @@ final class Sightings: Sendable {
         return isKnown
     }
 
-    /// What is saved at a clean end of the daemon.
+    /// The generations that are saved at a clean end of the daemon.
     var saved: SavedSightings {
         state.withLock { state in
             SavedSightings(
