@@ -169,7 +169,7 @@ let package = Package(
             name: "SampleRun", dependencies: ["FileCoordination"], path: "Tests/Samples/SampleRun",
             swiftSettings: rules),
         sample("NotesEditor"), sample("FolderBrowser"), sample("SyncAgent"), sample("TwoPresenters"),
-        sample("BatchCopier"),
+        sample("BatchCopier"), sample("VersionBrowser"),
         // A program that does with the library what it is told, and the scenarios in which several of them meet.
         .executableTarget(
             name: "Participant", dependencies: ["ControlClient", "FileCoordination"],

@@ -227,6 +227,22 @@ final class ClientResources: Sendable {
         }
     }
 
+    /// Compares the documents of a granted access with the generations of the request (`ifGeneration`). If one differs, ends the
+    /// access and throws. No other program can write the documents meanwhile, because the access is held.
+    func checkGenerations(
+        _ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm]
+    ) throws(ProtocolFailure) {
+        do throws(ProtocolFailure) {
+            for (document, intent) in zip(plan.documents, intents) {
+                guard let expected = intent.ifGeneration else { continue }
+                try services.check(document.document, is: expected, intent.path)
+            }
+        } catch {
+            finish(end(claim), of: claim)
+            throw error
+        }
+    }
+
     /// Ends a claim without blocking. The caller must then call ``finish(_:of:)``, which can block.
     func end(_ claim: ClaimID) -> Engine.ClaimTeardown { services.engine.endWithoutBlocking(claim) }
 

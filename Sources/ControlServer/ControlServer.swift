@@ -75,6 +75,8 @@ package final class ControlServer: Sendable {
             readThrottle: try loop.submit { NIOLoopBound(ReadThrottle(), eventLoop: loop) }.wait(),
             workQueue: workQueue,
             readQueue: readQueue)
+        let versionNotices = VersionNotices(engine: engine, documents: documents, workQueue: workQueue)
+        preservedVersions?.observe { versionNotices.take($0) }
         let connectionRegistry = NIOLoopBoundBox.makeBoxSendingValue(
             ConnectionRegistry(of: services), eventLoop: group.next())
         listener = try ServerBootstrap(group: group)

@@ -76,7 +76,7 @@ final class CoordinatedFilesystem: Filesystem {
         events = DocumentEvents(context, tree, saves)
         identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
         saveLifecycle = SaveLifecycle(context, tree, preserver, saves, cleanWriters, events, identity)
-        finder = DocumentFinder(context, tree, saves, events, identity)
+        finder = DocumentFinder(context, tree, unseenOverwrites.sightings, saves, events, identity)
         coordinator = RetryCoordinator(
             context, tree, sourceWatch, shownAttributes, saves, identity, saveLifecycle)
         outOfBand = OutOfBandMonitor(context, tree, sourceWatch, conflictCopies, events, identity)

@@ -68,6 +68,7 @@ final class VersionFiles: Sendable {
     /// The index has a lock of its own, which is never held during I/O. So a request thread can look at the index.
     private let index = Mutex(VersionIndex())
     let deferral = Deferral()
+    let changes = ChangeObservers()
 
     init(
         _ layout: consuming StoreLayout, _ settings: StoreSettings, writers: LinkWriters

@@ -10,6 +10,9 @@ package struct VersionID: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     init(rawValue: UInt64) { self.rawValue = rawValue }
 
+    /// The value of the sixteen digits.
+    package var number: UInt64 { rawValue }
+
     /// Makes an ID from text of a user or of the log. Returns nil if the text is not exactly sixteen lower-case hexadecimal
     /// digits.
     package init?(_ text: String) {

@@ -23,6 +23,8 @@ package struct PreservationCause: RawRepresentable, Hashable, Sendable {
     package static let orphan = PreservationCause(rawValue: "orphan")
     /// A program's step destroyed the contents although a presenter refused or did not answer.
     package static let presenter = PreservationCause(rawValue: "presenter")
+    /// A program has added the contents as a version.
+    package static let added = PreservationCause(rawValue: "added")
     /// A user restores a version, which replaces the contents that the document had until then.
     package static let restoring = PreservationCause(rawValue: "restoring")
     /// Two programs have changed the same contents. No code of this release uses this cause.

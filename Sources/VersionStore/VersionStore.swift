@@ -268,6 +268,11 @@ package final class VersionStore: Sendable {
         files?.noteMoved(from: path, to: other, .exchange)
     }
 
+    /// Adds a function that is called after each change of a version. The call comes from any thread, and must not wait.
+    package func observe(_ observer: @escaping @Sendable (StoreChange) -> Void) {
+        files?.changes.add(observer)
+    }
+
     /// Sets what the store calls when something is deferred. The call must lead to ``synchronizeDeferred()`` within 500 ms. It
     /// comes from any thread, and must not wait.
     package func whenDeferred(_ call: @escaping @Sendable () -> Void) { files?.deferral.set(call) }

@@ -59,6 +59,14 @@ struct ClientMessageTests {
         ("versions/prune", "{}", -32602), ("versions/prune", #"{"path":"a","until":"x"}"#, -32602),
         ("versions/keep", "null", -32602), ("versions/keep", "{}", -32602),
         ("versions/keep", #"{"path":".."}"#, -32602),
+        ("versions/keep", #"{"path":"a","contents":{"path":"../b"}}"#, -32602),
+        ("generation", "{}", -32602), ("generation", #"{"path":"/a"}"#, -32602),
+        (
+            "access/begin", #"{"intents":[{"path":"a","access":"read","ifGeneration":"e1-1"}]}"#, -32602
+        ),
+        ("access/begin", #"{"intents":[{"path":"a","access":"updating","ifGeneration":""}]}"#, -32602),
+        ("access/begin", #"{"intents":[{"path":"a","access":"updating","ifGeneration":"12"}]}"#, -32602),
+        ("access/begin", #"{"intents":[{"path":"a","access":"updating","ifGeneration":7}]}"#, -32602),
         ("initialize", #"{"protocol":{"min":"a"}}"#, -32602),
     ]
 

@@ -35,14 +35,19 @@ enum MessageSamples {
         let isAboutSubitem: Bool =
             switch notice {
             case .subitemDidAppear, .subitemDidChange, .subitemDidMove: true
-            case .reacquire, .didChange, .didMove: false
+            case .subitemDidGain, .subitemDidLose, .subitemDidResolve: true
+            case .reacquire, .didChange, .didMove, .didGain, .didLose, .didResolve: false
             }
+        let versionNotices: [PresenterNotice] = [
+            .didGain, .didLose, .didResolve, .subitemDidGain, .subitemDidLose, .subitemDidResolve,
+        ]
         return PresenterNoticeMessage(
             notice,
             PresenterNoticeMessage.Parameters(
                 presenter: 1, path: bytes, newPath: notice == .didMove ? bytes + [0x63] : nil, turn: 2,
                 sequence: 3, cause: cause, subitem: isAboutSubitem ? bytes : nil,
-                newSubitem: notice == .subitemDidMove ? bytes + [0x63] : nil))
+                newSubitem: notice == .subitemDidMove ? bytes + [0x63] : nil,
+                version: versionNotices.contains(notice) ? "0123456789abcdef" : nil))
     }
 
     static func event(_ kind: EventKind) -> EventForm {
@@ -96,6 +101,11 @@ extension MessageSamples {
             [ResultSample(EmptyResult(), Response.done)]
         case .why, .ps: [ResultSample(snapshot, Response.snapshot)]
         case .showSettings: [ResultSample(settings, Response.showSettings)]
+        case .generation:
+            [
+                ResultSample(
+                    GenerationResult(generation: "e1-2", author: actor, time: 0.5), Response.generation)
+            ]
         case .listVersions:
             [ResultSample(VersionListResult(entries: [version], isTruncated: false), Response.listVersions)]
         case .readVersion:

@@ -66,6 +66,8 @@ package struct NaiveArbiter: Sendable {
         case .moved(let item, let move, let party, let claim): noteMove(item, move, party, claim)
         case .deleted(let item, let place, let party, let claim): noteDeletion(item, place, party, claim)
         case .lost(let item, let place, let party): lose(item, place, party)
+        case .versioned(let item, let place, let change, let cause):
+            noteVersion(change, item, place, cause)
         case .tick: break
         }
     }

@@ -87,6 +87,18 @@ final class Accessor: Sendable {
         case "move":
             coordinator.item(at: url, willMoveTo: place.url(words[1]))
             try files.moveItem(at: url, to: place.url(words[1]))
+        case "add-version": _ = try FileVersion.addOfItem(at: url, withContentsOf: url)
+        case "resolve":
+            for version in FileVersion.unresolvedConflictVersionsOfItem(at: url) ?? [] {
+                version.isResolved = true
+            }
+        case "remove-versions": try FileVersion.removeOtherVersionsOfItem(at: url)
+        case "versions":
+            let (others, conflicts) = (
+                FileVersion.otherVersionsOfItem(at: url),
+                FileVersion.unresolvedConflictVersionsOfItem(at: url)
+            )
+            return "\(others?.count ?? -1), \(conflicts?.count ?? -1) in conflict"
         case "announce": coordinator.item(at: url, didMoveTo: place.url(words[1]))
         default: preconditionFailure("an accessor cannot '\(verb)'")
         }

@@ -17,6 +17,7 @@ package enum ClientRequest: Hashable, Sendable {
     case why(WhyParameters)
     case ps
     case showSettings(SettingsParameters)
+    case generation(GenerationParameters)
     case listVersions(VersionListParameters)
     case readVersion(VersionReadParameters)
     case preserveVersion(PreserveParameters)
@@ -45,6 +46,7 @@ package enum ClientRequest: Hashable, Sendable {
             case .why: return .success(.why(try required(parameters)))
             case .ps: return .success(.ps)
             case .showSettings: return .success(.showSettings(try required(parameters)))
+            case .generation: return .success(.generation(try required(parameters)))
             case .listVersions:
                 return .success(.listVersions(try decode(parameters) ?? VersionListParameters(path: [])))
             case .readVersion: return .success(.readVersion(try required(parameters)))
@@ -112,6 +114,7 @@ package enum Response: Hashable, Sendable, Encodable {
     case done(EmptyResult)
     case snapshot(CoordinationSnapshotForm)
     case showSettings(SettingsResult)
+    case generation(GenerationResult)
     case listVersions(VersionListResult)
     case readVersion(VersionReadResult)
     case preserveVersion(PreserveResult)
@@ -129,6 +132,7 @@ package enum Response: Hashable, Sendable, Encodable {
         case .done(let result): try result.encode(to: encoder)
         case .snapshot(let result): try result.encode(to: encoder)
         case .showSettings(let result): try result.encode(to: encoder)
+        case .generation(let result): try result.encode(to: encoder)
         case .listVersions(let result): try result.encode(to: encoder)
         case .readVersion(let result): try result.encode(to: encoder)
         case .preserveVersion(let result): try result.encode(to: encoder)
@@ -210,7 +214,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
         "status", "presenter/register", "presenter/unsaved", "access/begin", "access/prepare",
         "access/willMove", "access/didMove",
         "events/subscribe", "why", "ps", "versions/list", "versions/show", "versions/resolve",
-        "versions/remove", "versions/prune", "config/show", "run/begin",
+        "versions/remove", "versions/prune", "config/show", "generation", "run/begin",
     ]
     package var limits = Limits()
 

@@ -17,6 +17,7 @@ extension ClientRequest {
         case why
         case ps
         case showSettings = "config/show"
+        case generation
         case beginRun = "run/begin"
         case endRun = "run/end"
         case listVersions = "versions/list"
@@ -54,6 +55,7 @@ extension ClientRequest {
         case .why: .why
         case .ps: .ps
         case .showSettings: .showSettings
+        case .generation: .generation
         case .listVersions: .listVersions
         case .readVersion: .readVersion
         case .preserveVersion: .preserveVersion

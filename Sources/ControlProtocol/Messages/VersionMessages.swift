@@ -180,14 +180,32 @@ package struct VersionReadResult: Hashable, Sendable, Codable {
 }
 
 package struct PreserveParameters: Hashable, Sendable, Codable {
-    package var path: PathForm
+    private enum Key: String, CodingKey { case contents }
 
-    package init(path: [UInt8]) { self.path = PathForm(path) }
+    package var path: PathForm
+    /// The file with the contents of the version. Nil if the document itself has them, because the client is about to overwrite
+    /// them.
+    package var contents: PathForm?
+
+    package init(path: [UInt8], contents: [UInt8]? = nil) {
+        self.path = PathForm(path)
+        self.contents = contents.map { PathForm($0) }
+    }
 
     package init(from decoder: any Decoder) throws {
         path = try PathForm(required: decoder).checkedBelowRoot()
+        let container = try decoder.container(keyedBy: Key.self)
+        if container.contains(.contents), try !container.decodeNil(forKey: .contents) {
+            let form = try PathForm(required: try container.superDecoder(forKey: .contents))
+            contents = try form.checkedBelowRoot()
+        }
     }
-    package func encode(to encoder: any Encoder) throws { try path.encode(to: encoder) }
+
+    package func encode(to encoder: any Encoder) throws {
+        try path.encode(to: encoder)
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encodeIfPresent(contents, forKey: .contents)
+    }
 }
 
 package struct PreserveResult: Hashable, Sendable, Codable {
@@ -282,5 +300,11 @@ package enum VersionIDFormat {
     package static func isValid(_ id: String) -> Bool {
         let digits = Array("0123456789abcdef".utf8)
         return id.utf8.count == 16 && id.utf8.allSatisfy(digits.contains)
+    }
+
+    /// The ID of the version with this number.
+    package static func text(of number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
     }
 }

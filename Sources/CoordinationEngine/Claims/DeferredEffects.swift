@@ -178,7 +178,7 @@ extension Engine {
         }
         return post(
             .notice(notice.kind, notice.subitem), to: notice.presenter, notice.accessSession, notice.cause,
-            at: now, in: &state)
+            version: notice.version, at: now, in: &state)
     }
 
     private func suspend(

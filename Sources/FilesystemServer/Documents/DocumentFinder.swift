@@ -13,6 +13,7 @@ import LinuxSystem
 final class DocumentFinder: DocumentSource {
     let context: MountContext
     let tree: FileTree
+    let sightings: Sightings
     let events: DocumentEvents
     let identity: DocumentIdentity
     let engine: Engine
@@ -24,11 +25,12 @@ final class DocumentFinder: DocumentSource {
     let documents: DocumentTable
 
     init(
-        _ context: MountContext, _ tree: FileTree, _ saves: SaveTracker, _ events: DocumentEvents,
-        _ identity: DocumentIdentity
+        _ context: MountContext, _ tree: FileTree, _ sightings: Sightings, _ saves: SaveTracker,
+        _ events: DocumentEvents, _ identity: DocumentIdentity
     ) {
         self.context = context
         self.tree = tree
+        self.sightings = sightings
         self.events = events
         self.identity = identity
         engine = context.engine

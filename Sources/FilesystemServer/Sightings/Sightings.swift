@@ -434,6 +434,20 @@ final class Sightings: Sendable {
         return try self.generation(of: node) == generation
     }
 
+    /// Whether a generation was made since the last crash. A token is compared with the file itself, so it is always known.
+    func knowsEpoch(of generation: Generation) -> Bool {
+        guard case .numbered(let other, _) = generation else { return true }
+        return other == epoch
+    }
+
+    /// The program that has made the present generation of a file; nil if it is not known.
+    func author(of node: Node) -> ProcessDescription? {
+        let author: Anchor? = change(node) { document, _ in document.author }.flatMap(\.self)
+        return author.map {
+            ProcessDescription(pid: $0.process?.number ?? 0, user: $0.user, program: $0.program)
+        }
+    }
+
     private func remember(_ node: Node, _ stamp: Stamp, onlyIfKnown: Bool) -> Bool {
         let isKnown = withTable { table in
             guard table.knows(node.key) else { return false }

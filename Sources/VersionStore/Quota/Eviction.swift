@@ -381,14 +381,20 @@ extension VersionFiles {
         var version = version(entry, status, bornAt: steadyClock())
         version.reliance = reliance
         withState { $0.ledger.insert(entry.id, version) }
+        if entry.standing != .suspected { changes.report(.gained, entry) }
         if withState({ $0.ledger.count(of: entry.path) }) > limits.versions { prune(entry.path) }
     }
 
     /// Removes versions from the index and the ledger.
     func forget(_ ids: [VersionID]) {
         guard !ids.isEmpty else { return }
-        withIndex { index in for id in ids { index.remove(id) } }
+        let lost = withIndex { index in
+            let lost = ids.compactMap { index[$0] }
+            for id in ids { index.remove(id) }
+            return lost
+        }
         withState { state in for id in ids { state.ledger.remove(id) } }
+        for version in lost where version.standing != .suspected { changes.report(.lost, version) }
     }
 
     func version(_ entry: VersionRecord, _ status: FileStatus, bornAt moment: Int64)

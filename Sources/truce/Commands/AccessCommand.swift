@@ -26,18 +26,26 @@ struct WriteCommand: ParsableCommand {
             commandName: "write",
             abstract:
                 "Runs a command while no other program reads or writes a file. Presenters of the file save it first.",
-            usage: "truce write PATH [--purpose TEXT] -- COMMAND...", discussion: AccessArguments.codes)
+            usage: "truce write PATH [--purpose TEXT] [--if-generation G] -- COMMAND...",
+            discussion: AccessArguments.codes)
     }
 
     @OptionGroup var arguments: AccessArguments
 
-    func run() { arguments.run(.write(.forMerging)) }
+    @Option(
+        help: ArgumentHelp(
+            "Run the command only if the file still has this generation, as 'truce generation' prints it.",
+            valueName: "generation"))
+    var ifGeneration: String?
+
+    func run() { arguments.run(.write(.forMerging), ifGeneration: ifGeneration) }
 }
 
 /// The arguments of `read` and `write`.
 struct AccessArguments: ParsableArguments {
     static let codes = """
-        The command finds the file's path in TRUCE_PATH. Exit codes: the command's own; 124 timed out waiting, \
+        The command finds the file's path in TRUCE_PATH. Exit codes: the command's own; 123 the file has another \
+        generation than --if-generation, 124 timed out waiting, \
         125 another failure of truce, 126 the command cannot be executed, 127 it was not found.
         """
 
@@ -59,13 +67,13 @@ struct AccessArguments: ParsableArguments {
         }
     }
 
-    func run(_ access: Access) -> Never {
+    func run(_ access: Access, ifGeneration generation: String? = nil) -> Never {
         let code: Int32
         do {
             let mounted = try Watchdog.withDeadline(exitCode: AccessCommandFailure.otherFailure) {
                 try MountedPath(RawArgument.bytes(of: path))
             }
-            let held = try CommandAccess(access, to: mounted, purpose: purpose)
+            let held = try CommandAccess(access, to: mounted, purpose: purpose, ifGeneration: generation)
             code = try held.run(RawArgument.afterTerminator(command))
         } catch let stop as AccessCommandFailure {
             LineOutput.say("truce: \(stop.message)", to: STDERR_FILENO)
@@ -82,6 +90,7 @@ struct AccessArguments: ParsableArguments {
 /// The reason why `truce read`, `truce write` or `truce run` did not run the given command. The exit codes are those of env(1) and
 /// timeout(1).
 struct AccessCommandFailure: Error {
+    static let changed: Int32 = 123
     static let timedOut: Int32 = 124
     static let otherFailure: Int32 = 125
     private static let cannotExecute: Int32 = 126
@@ -99,8 +108,12 @@ struct AccessCommandFailure: Error {
     }
 
     init(_ failure: ProtocolFailure) {
-        let isTimeout = failure.code == ProtocolFailure.timedOut("", waitingFor: []).code
-        code = isTimeout ? Self.timedOut : Self.otherFailure
+        code =
+            switch ProtocolFailure.Code(rawValue: failure.code) {
+            case .timedOut: Self.timedOut
+            case .changed: Self.changed
+            default: Self.otherFailure
+            }
         // The message contains the names of the programs for which the access has waited.
         message = failure.message.printable
     }
@@ -125,12 +138,15 @@ private struct CommandAccess: ~Copyable {
     /// Asks the daemon for the access, and waits until it is granted.
     ///
     /// A signal during the wait ends this process. The connection then closes, and the daemon drops the access.
-    init(_ access: Access, to mounted: MountedPath, purpose: String?) throws {
+    init(
+        _ access: Access, to mounted: MountedPath, purpose: String?, ifGeneration generation: String?
+    ) throws {
         var wire = try Watchdog.withDeadline(exitCode: AccessCommandFailure.otherFailure) {
             try DaemonClient(to: mounted.mount).release()
         }
         let parameters = AccessBeginParameters(
-            [IntentForm(mounted.pathInMount, access)], as: purpose.map { .purpose($0) })
+            [IntentForm(mounted.pathInMount, access, ifGeneration: generation)],
+            as: purpose.map { .purpose($0) })
         let result: AccessBeginResult
         do {
             result = try wire.ask(.beginAccess(parameters)) { try DaemonClient.checkResponds(mounted.mount) }

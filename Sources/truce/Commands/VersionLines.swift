@@ -51,6 +51,7 @@ extension VersionForm {
         case "suspended-writer": return "left beside a suspended writer"
         case "orphan": return "written to a file that was replaced or deleted"
         case "recovered": return "found after the daemon was killed"
+        case "added": return "added by a program"
         case "restoring": return "replaced by a restored version"
         case "conflict": return "changed by two programs"
         default: return cause.printable

@@ -231,7 +231,7 @@ extension WorldGenerator {
         let items = kinds[chance.below(kinds.count)]
         let shown = chance.isLucky(8) ? nil : part(items, .read())
         let messages: PresenterMessages =
-            chance.isLucky(65) ? .all : PresenterMessages(rawValue: UInt16(chance.below(2_048)))
+            chance.isLucky(65) ? .all : PresenterMessages(rawValue: UInt32(chance.below(2_048)))
         habits[id] = chance.one(of: PresenterBehavior.allCases)
         tell(
             .presented(Presenter(id, of: shown?.item, at: shown?.place ?? Place(), by: party, messages)))

@@ -56,6 +56,7 @@ package struct SimulationCounts: Sendable, CustomStringConvertible {
         case .created: count("fact: created")
         case .deleted: count("fact: deleted")
         case .lost: count("fact: lost")
+        case .versioned: count("fact: version changed")
         case .moved(let item, _, _, _):
             count(model.directories[item] == nil ? "fact: file moved" : "fact: directory moved")
         case .tick: if let wake = model.wake, wake < model.now { count("fact: late tick") }
