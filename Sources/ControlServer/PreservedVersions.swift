@@ -79,7 +79,7 @@ package struct PreservedChange: Hashable, Sendable {
     package let change: VersionChange
     /// The path of the document, from the root of the mount.
     package let path: [UInt8]
-    /// The program because of which the version was made; nil if it is not known.
+    /// For a gained version, the program because of which it was made. Nil if the program is not known.
     package let actor: ProcessDescription?
 
     package init(_ change: VersionChange, of path: [UInt8], by actor: ProcessDescription?) {

@@ -84,8 +84,8 @@ extension NaiveArbiter {
 
     /// N16: sends the notice of a version to presenters of the item and of the directories above it.
     mutating func noteVersion(_ change: VersionChange, _ item: ItemID, _ place: Place, _ cause: Cause) {
-        noteMissed(above: ancestors(of: item, at: place), by: cause.party)
-        noteMissed(of: item, by: cause.party)
+        noteMissed(above: ancestors(of: item, at: place), by: .nobody)
+        noteMissed(of: item, by: .nobody)
         for presenter in presenters.sorted(by: { $0.id < $1.id }) {
             guard let shown = presenter.item else { continue }
             let isShown = shown == item

@@ -191,7 +191,7 @@ extension Arbiter {
     mutating func noteVersion(
         _ change: VersionChange, of item: ItemID, at place: Place, _ cause: Cause, _ effects: inout [Effect]
     ) {
-        noteMissed(item, at: place, by: cause.party)
+        noteMissed(item, at: place, by: .nobody)
         for (presenter, relation) in recipients(of: item, at: place) {
             let kind = change.notice(ofSubitem: relation != .item)
             guard let record = registry.records[presenter],

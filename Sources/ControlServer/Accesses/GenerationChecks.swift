@@ -21,7 +21,7 @@ extension SharedServices {
 
     /// Throws unless a document still has the generation `expected`. This can block.
     func check(
-        _ document: any TrackedDocument, is expected: String, _ path: PathForm
+        _ document: any TrackedDocument, is expected: String, _ path: PathForm, for peer: Peer
     ) throws(ProtocolFailure) {
         let comparison: GenerationComparison
         do throws(LookupFailure) {
@@ -30,13 +30,14 @@ extension SharedServices {
             throw ProtocolFailure(error, path)
         }
         let name = path.path.excerpt
+        let advice = "read the document again, and repeat the write with its present generation"
         switch comparison {
         case .same: return
         case .changed(let now):
             throw .changed(
-                "\(name) changed since generation \(expected): \(now.authorship)it is \(now.text) now.",
-                name,
-                expected, now, mount.mountpoint)
+                "\(name) changed since generation \(expected): \(now.authorship)it is \(now.text) now. "
+                    + difference(of: path, from: expected, for: peer),
+                suggestion: advice, expected: expected, now: GenerationResult(now))
         case .missing:
             throw .changed(
                 "\(name) does not exist any more; its generation was \(expected).",
@@ -44,8 +45,45 @@ extension SharedServices {
         case .unknown(let now):
             throw .changed(
                 "The generation \(expected) of \(name) is not known any more, because the daemon ended without saving it; "
-                    + "\(name) is \(now.text) now. Read it again.", name, expected, now, mount.mountpoint)
+                    + "\(name) is \(now.text) now. " + difference(of: path, from: expected, for: peer),
+                suggestion: advice, expected: expected, now: GenerationResult(now))
         }
+    }
+
+    /// A sentence with the command that shows how a document differs from an earlier generation.
+    ///
+    /// If no version has the contents of this generation, the command shows the difference to the latest version.
+    private func difference(of path: PathForm, from generation: String, for peer: Peer) -> String {
+        let name = path.path.excerpt
+        let file = name.isEmpty ? mount.mountpoint : "\(mount.mountpoint)/\(name)"
+        let command = "truce versions \(Self.shellQuoted(file))"
+        let entries: [VersionForm]
+        do throws(VersionAccessFailure) {
+            entries =
+                try preservedVersions?.entries(VersionQuery(path: path.bytes ?? []), for: peer).entries ?? []
+        } catch {
+            // The client may not see the versions. It can still read the file again.
+            entries = []
+        }
+        if let version = entries.first(where: { $0.generation == generation }) {
+            return "`\(command) diff \(version.id)` shows the difference."
+        }
+        guard !entries.isEmpty else {
+            return "No version of the former contents is preserved; read it again."
+        }
+        return "`\(command) diff` shows the difference to its latest version."
+    }
+
+    /// Returns a path so that a shell reads it as one word.
+    private static func shellQuoted(_ path: String) -> String {
+        let plain = path.utf8.allSatisfy { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "/._-+@%".utf8.contains(byte)
+        }
+        if plain { return path }
+        return "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
+            + "'"
     }
 }
 
@@ -65,29 +103,5 @@ extension GenerationResult {
         self.init(
             generation: generation.text, author: generation.author.map { ProcessDescriptionForm($0) },
             time: generation.time.map { Double($0) / 1e9 })
-    }
-}
-
-extension ProtocolFailure {
-    fileprivate static func changed(
-        _ why: String, _ name: String, _ expected: String, _ now: DocumentGeneration, _ mountpoint: String
-    ) -> ProtocolFailure {
-        let path = name.isEmpty ? mountpoint : "\(mountpoint)/\(name)"
-        return .changed(
-            why + " `truce versions \(shellQuoted(path)) diff` shows the difference.",
-            suggestion: "read the document again, and repeat the write with its present generation",
-            expected: expected, now: GenerationResult(now))
-    }
-
-    /// Returns a path so that a shell reads it as one word.
-    private static func shellQuoted(_ path: String) -> String {
-        let plain = path.utf8.allSatisfy { byte in
-            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-                || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "/._-+@%".utf8.contains(byte)
-        }
-        if plain { return path }
-        return "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
-            + "'"
     }
 }

@@ -32,8 +32,8 @@ package protocol DocumentSource: ItemPathResolver {
     func canFindWithoutBlocking(_ path: [UInt8]) -> Bool
     /// Returns the existing object that follows a document, for one more caller. Nil if no object follows the document.
     func follow(_ item: ItemID) -> (any TrackedDocument)?
-    /// Tells the file system that a presenter of a document was registered.
-    func didRegisterPresenter(_ document: any TrackedDocument)
+    /// Tells the file system that a presenter of a document was registered by a party; nil for a subscription to events.
+    func didRegisterPresenter(_ document: any TrackedDocument, by party: Party?)
     /// Whether a file status, as from `stat(2)`, belongs to the file of the item.
     func isFile(_ item: ItemID, _ status: FileStatus) -> Bool
     /// The party of a process as it is now; ``Coordination/Party/nobody`` if the process has ended.

@@ -20,8 +20,8 @@ import Synchronization
 open class FileVersion: NSObject, @unchecked Sendable {
     // @unchecked: `origin` never changes, and a stored version protects its own state.
     private enum Origin: Sendable {
-        /// The present contents of the file at the URL.
-        case current(URL)
+        /// The present contents of the file at the URL. The generation is that of the time at which this object was made.
+        case current(URL, generation: String?)
         case stored(StoredVersion)
     }
 
@@ -39,7 +39,7 @@ open class FileVersion: NSObject, @unchecked Sendable {
         else { return nil }
         if identifier == Self.currentIdentifier {
             guard Self.isFile(url) else { return nil }
-            self.init(.current(url))
+            self.init(.current(url, generation: Self.presentGeneration(of: url)))
         } else {
             guard let version = Self.stored(url)?.first(where: { $0.id == identifier }) else { return nil }
             self.init(.stored(version))
@@ -55,7 +55,7 @@ open class FileVersion: NSObject, @unchecked Sendable {
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? FileVersion else { return false }
         switch (origin, other.origin) {
-        case (.current(let url), .current(let another)):
+        case (.current(let url, _), .current(let another, _)):
             return url.standardizedFileURL == another.standardizedFileURL
         case (.stored(let version), .stored(let another)):
             return version.id == another.id && version.connection === another.connection
@@ -65,14 +65,14 @@ open class FileVersion: NSObject, @unchecked Sendable {
 
     open override var hash: Int {
         switch origin {
-        case .current(let url): url.standardizedFileURL.hashValue
+        case .current(let url, _): url.standardizedFileURL.hashValue
         case .stored(let version): version.id.hashValue
         }
     }
 
     open override var description: String {
         switch origin {
-        case .current(let url): "the current version of \(url.path)"
+        case .current(let url, _): "the current version of \(url.path)"
         case .stored(let version): "version \(version.id) of \(version.name)"
         }
     }
@@ -82,7 +82,7 @@ open class FileVersion: NSObject, @unchecked Sendable {
 extension FileVersion {
     /// The present contents of a file as a version; nil if there is no file.
     public class func currentVersionOfItem(at url: URL) -> FileVersion? {
-        isFile(url) ? FileVersion(.current(url)) : nil
+        isFile(url) ? FileVersion(.current(url, generation: presentGeneration(of: url))) : nil
     }
 
     /// All versions of a file in the store, the newest first; nil if there is no file, or if it is in no mount.
@@ -122,6 +122,15 @@ extension FileVersion {
     public class func nonlocalVersionsOfItem(at url: URL) async throws -> [FileVersion] {
         guard isFile(url) else { throw CocoaError(.fileNoSuchFile) }
         return []
+    }
+
+    private static func presentGeneration(of url: URL) -> String? {
+        do throws(FileCoordinationError) {
+            return try FileCoordinator.generation(ofItemAt: url)
+        } catch {
+            // The file is in no mount, is no document, or the daemon does not answer.
+            return nil
+        }
     }
 
     private static func isFile(_ url: URL) -> Bool {
@@ -197,7 +206,7 @@ extension FileVersion {
     public func replaceItem(at url: URL, options: ReplacingOptions = []) throws -> URL {
         let isMoving = options.contains(.byMoving)
         switch origin {
-        case .current(let own):
+        case .current(let own, _):
             if own.standardizedFileURL == url.standardizedFileURL { return url }
             return try VersionWrites.replace(url, withContentsAt: own)
         case .stored(let version):
@@ -224,7 +233,7 @@ extension FileVersion {
     /// the process exits, or when the process has used 256 other versions. If the contents cannot be read, no file has the URL.
     public var url: URL {
         switch origin {
-        case .current(let url): return url
+        case .current(let url, _): return url
         case .stored(let version):
             do {
                 return try version.copy()
@@ -237,10 +246,22 @@ extension FileVersion {
         }
     }
 
+    /// The generation of the contents, for a write that is to overwrite these contents and no others; see
+    /// ``FileCoordinator/write(_:options:ifGeneration:by:)``.
+    ///
+    /// For the current version, this is the generation that the file had when this object was made. So make the object within the
+    /// access that reads the contents. Nil if the file is in no mount, or if the generation of a version is not known.
+    public var generation: String? {
+        switch origin {
+        case .current(_, let generation): generation
+        case .stored(let version): version.form?.generation
+        }
+    }
+
     /// The name of the file when the version was made; nil if the store does not have the version any more.
     public var localizedName: String? {
         switch origin {
-        case .current(let url): url.lastPathComponent
+        case .current(let url, _): url.lastPathComponent
         case .stored(let version): version.form.map { _ in version.name }
         }
     }
@@ -255,7 +276,7 @@ extension FileVersion {
     public var originatorNameComponents: PersonNameComponents? {
         let user: UInt32? =
             switch origin {
-            case .current(let url): Self.owner(of: url)
+            case .current(let url, _): Self.owner(of: url)
             case .stored(let version): version.form.map { $0.author?.user ?? $0.user }
             }
         guard let user, let name = VersionWrites.name(ofUser: user) else { return nil }
@@ -278,7 +299,7 @@ extension FileVersion {
     /// exist any more.
     public var modificationDate: Date? {
         switch origin {
-        case .current(let url):
+        case .current(let url, _):
             do {
                 return try FileManager.default.attributesOfItem(atPath: url.path)[.modificationDate] as? Date
             } catch {
@@ -332,7 +353,7 @@ extension FileVersion {
     /// Whether the contents are on this computer: true as long as the version exists.
     public var hasLocalContents: Bool {
         switch origin {
-        case .current(let url): Self.isFile(url)
+        case .current(let url, _): Self.isFile(url)
         case .stored(let version): version.form != nil
         }
     }

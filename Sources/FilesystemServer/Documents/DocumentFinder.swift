@@ -165,8 +165,13 @@ final class DocumentFinder: DocumentSource {
     }
 
     /// Called when a document has got a presenter. If the document is a directory, the presenter also presents all items in it.
-    func didRegisterPresenter(_ document: any TrackedDocument) {
-        if let node = nodes[document.item] { events.watchWriters(in: node) }
+    func didRegisterPresenter(_ document: any TrackedDocument, by party: Party?) {
+        guard let node = nodes[document.item] else { return }
+        events.watchWriters(in: node)
+        // The partner is the program for which the client presents the document.
+        for process in [party?.process, party?.partner?.process].compactMap(\.self) {
+            sightings.notePresenter(of: node, process: process.number)
+        }
     }
 }
 

@@ -7,7 +7,7 @@ extension DocumentFinder {
     func generation(of document: any TrackedDocument) throws(LookupFailure) -> DocumentGeneration? {
         guard let node = (document as? TrackedFile)?.node else { return nil }
         do throws(Errno) {
-            return try description(of: sightings.generation(of: node), node)
+            return try description(of: sightings.generationToCompare(of: node), node)
         } catch {
             throw .system(error.rawValue)
         }

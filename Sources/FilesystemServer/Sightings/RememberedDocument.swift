@@ -41,8 +41,8 @@ package struct RememberedDocument: Sendable {
         }
         /// The order in which sightings are dropped; the smallest value first.
         fileprivate var worth: (Int, Seen) {
-            let isWriter = own.number != 0 || isPresenter
-            return (anchor.isBackground ? 0 : isWriter ? 2 : 1, latest)
+            let rank = isPresenter ? 2 : anchor.isBackground ? 0 : own.number != 0 ? 2 : 1
+            return (rank, latest)
         }
     }
 
@@ -162,6 +162,7 @@ package struct RememberedDocument: Sendable {
     /// Notes new times of the file, which were set without a change of its contents.
     package mutating func restamp(_ stamp: Stamp) { self.stamp = stamp }
 
+    /// Notes that an anchor presents the document. This says nothing about what the anchor has read.
     package mutating func notePresenter(_ anchor: Anchor) {
         change(anchor) { sighting, _ in sighting.isPresenter = true }
     }

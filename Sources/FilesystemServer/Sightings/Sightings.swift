@@ -42,6 +42,7 @@ final class Sightings: Sendable {
     private static let mostVacated = 1024
 
     let openers: OpenerTable
+    private let context: MountContext
     private let epoch: UInt64
     private let state: Mutex<State>
     private let isTableEmpty: Atomic<Bool>
@@ -50,6 +51,7 @@ final class Sightings: Sendable {
     /// Takes the generations that the last daemon has saved. `root` is the root of the source.
     init(_ context: MountContext, below root: FileKey) {
         let saved = SavedSightings(taking: context.store, below: root)
+        self.context = context
         openers = OpenerTable(context.processes)
         epoch = saved.epoch
         let table = SightingTable(epoch: saved.epoch, latest: saved.latest, saved: saved.generations)
@@ -422,8 +424,37 @@ final class Sightings: Sendable {
             document.refresh(stamp, next)
             return document.generation
         }
-        guard let number else { return Generation(token: status) }
-        return outerForm(of: number)
+        if let number { return outerForm(of: number) }
+        // The next write may leave the same size and time, so a token would not show it. A number does.
+        guard context.isTimeRacy(status), status.isRegularFile, rememberAlways(node, stamp) else {
+            return Generation(token: status)
+        }
+        return try self.generation(of: node)
+    }
+
+    /// Returns the generation of a file for a program that will compare it later. From now on the document is remembered, even if
+    /// only one program uses it. So the error of a failed comparison can name the program that has changed the document.
+    func generationToCompare(of node: Node) throws(Errno) -> Generation {
+        let status = try node.descriptor().descriptor.status()
+        if status.isRegularFile { rememberAlways(node, Stamp(status)) }
+        return try generation(of: node)
+    }
+
+    /// Notes that a program presents the document. The program's sighting is not dropped while the program runs (D260).
+    func notePresenter(of node: Node, process: Int32) {
+        guard let status = node.presentStatus, status.isRegularFile,
+            let opener = openers.opener(process: process)
+        else { return }
+        rememberAlways(node, Stamp(status))
+        makeRoom(in: node, for: opener.anchor)
+        change(node) { document, _ in document.notePresenter(opener.anchor) }
+    }
+
+    /// Remembers a document even if only one program uses it. Returns whether it is remembered.
+    @discardableResult
+    private func rememberAlways(_ node: Node, _ stamp: Stamp) -> Bool {
+        // If the node is new, the first call only finds out that the table does not have the file.
+        remember(node, stamp) || remember(node, stamp)
     }
 
     /// Returns whether a file still has a generation. Both forms of a generation are accepted.

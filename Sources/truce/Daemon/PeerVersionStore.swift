@@ -390,7 +390,8 @@ extension PreservedChange {
             case .resolved: .resolved
             }
         let version = change.version
-        let actor = version.provenance?.saver ?? version.provenance?.author
+        // Which program has resolved or removed a version is not known here.
+        let actor = kind == .gained ? version.provenance?.saver ?? version.provenance?.author : nil
         self.init(
             VersionChange(kind, VersionNumber(version.id.number)), of: version.path,
             by: actor.map {

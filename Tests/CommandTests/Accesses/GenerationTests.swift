@@ -51,7 +51,7 @@ struct GenerationTests {
                 failure.message
                     == "d/draft.md changed since generation e5-12: sed (pid 411) wrote it at "
                     + "\(WallClock.timeOfDay(atNanoseconds: time)); it is e5-14 now. "
-                    + "`truce versions /m/d/draft.md diff` shows the difference.")
+                    + "`truce versions /m/d/draft.md diff` shows the difference to its latest version.")
             #expect(failure.data?.generation == "e5-14")
             #expect(failure.data?.expected == "e5-12")
             #expect(failure.data?.author == Self.authorForm)
@@ -59,6 +59,18 @@ struct GenerationTests {
             // The refused write holds nothing, so another program writes at once.
             let held: AccessBeginResult = try other.call(Self.write("d/draft.md", if: nil))
             try other.end(held)
+        }
+    }
+
+    @Test("if a version has the contents of the earlier generation, the failure names it")
+    func theFailureNamesTheVersionOfTheEarlierGeneration() throws {
+        try withServer { server in
+            server.documents.set(DocumentGeneration("e5-12"), at: "preserved")
+            let client = try AwareProgram(server)
+            let failure = try #require(try client.failure(of: Self.write("preserved", if: "e5-11")))
+            #expect(
+                failure.message.hasSuffix(
+                    "`truce versions /m/preserved diff 0123456789abcdef` shows the difference."))
         }
     }
 

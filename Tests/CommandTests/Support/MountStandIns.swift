@@ -50,12 +50,14 @@ struct SingleVersionStore: PreservedVersions {
     /// Counts the reads of the large version.
     static let reads = CallTally()
 
-    /// The small version's entry. For a path below `many`, more entries than one message can contain.
+    /// The small version's entry. For a path below `many`, more entries than one message can contain. The version of `preserved`
+    /// has a generation.
     func entries(_ query: VersionQuery, for peer: Peer) throws(VersionAccessFailure) -> VersionPage {
         let isMany = query.path == Array("many".utf8)
-        let entry = VersionForm(
+        var entry = VersionForm(
             id: "0123456789abcdef", path: isMany ? LongStatus.path : Array("a".utf8), cause: "claim", time: 0,
             size: 4, user: 0, group: 0, mode: 0o100644)
+        if query.path == Array("preserved".utf8) { entry.generation = "e5-11" }
         return VersionPage([VersionForm](repeating: entry, count: isMany ? 900 : 1), hasMore: false)
     }
 
@@ -183,7 +185,7 @@ final class FakeDocuments: DocumentSource {
 
     func isFile(_ item: ItemID, _ status: FileStatus) -> Bool { true }
 
-    func didRegisterPresenter(_ document: any TrackedDocument) {}
+    func didRegisterPresenter(_ document: any TrackedDocument, by party: Party?) {}
 
     func find(_ path: [UInt8]) throws(LookupFailure) -> any TrackedDocument {
         asked.withLock { $0.lookups.append(String(decoding: path, as: UTF8.self)) }

@@ -197,6 +197,24 @@ import Testing
         #expect(pids(document).prefix(3) == [10, 11, 12] && pids(document).suffix(20) == Array(40..<60))
     }
 
+    @Test("A living presenter keeps its sighting, even a background program; it is not taken to have read")
+    mutating func aPresenterKeepsItsSighting() {
+        let presenter = Self.opener(9, isBackground: true)
+        document.notePresenter(presenter.anchor)
+        #expect(view(presenter) == .stranger)
+        document.noteRead(by: presenter.anchor, at: start)
+        document.raise(to: 2, by: second, as: Self.stamp(2))
+        for pid in Int32(20)..<60 {
+            let reader = Self.opener(pid).anchor
+            if document.needsRoom(for: reader) { document.makeRoom { _ in false } }
+            document.noteRead(by: reader, at: start)
+        }
+        #expect(document.sightings.count == RememberedDocument.usualSightings)
+        #expect(view(presenter) != .seen && view(presenter) != .stranger)
+        document.makeRoom { $0.identity == presenter.anchor.identity }
+        #expect(view(presenter) == .stranger)
+    }
+
     @Test("A generation that changes while one program has the document open to write is this program's")
     mutating func theOnlyWriterIsTheAuthor() {
         document.noteWriter(first, by: 1)

@@ -31,26 +31,89 @@ extension MountTests {
                     second.errorText.hasPrefix("truce: draft.md changed since generation \(generation): "),
                     "\(second.errorText)")
                 #expect(second.errorText.contains("it is \(try Self.generation(document)) now."))
-                #expect(second.errorText.contains("`truce versions \(document) diff` shows the difference."))
+                #expect(second.errorText.contains("No version of the former contents is preserved"))
                 #expect(try FileContents.text(of: document) == "two\n")
                 checkForcedSteps(try mount.status())
             }
         }
 
-        @Test("The error names the unmodified program that wrote in between")
-        func theErrorNamesTheProgramThatWroteInBetween() throws {
-            try MountedDirectory.with { mount in
+        @Test(
+            "The error names the program that wrote in between, also if no other program used the document before",
+            arguments: [
+                ("sed", ["sed", "-i", "s/one/two/"]),
+                ("python3", ["python3", "-c", CompareAndSwapTests.pythonWrite]),
+                ("python3", ["python3", "-c", CompareAndSwapTests.pythonAccess]),
+            ])
+        func theErrorNamesTheProgramThatWroteInBetween(program: String, words: [String]) throws {
+            try MountedDirectory.with(prepare: { try FileContents.write("one\n", to: $0 + "/draft.md") }) {
+                mount in
                 let document = mount.path + "/draft.md"
-                try Script("echo one >\"$1\"").run(document)
-                // Another process writes a document that was read: from then on, Truce remembers the document.
-                try Program("sed").run("-i", "s/one/two/", document)
                 let generation = try Self.generation(document)
-                try Program("sed").run("-i", "s/two/three/", document)
+                let environment = ["TRUCE": try Lab.variable("TRUCE_BINARY")]
+                try Script("exec \"$@\"").attempt(arguments: words + [document], with: environment)
+                    .requireSuccess()
                 let refused = try Self.write(document, if: generation, "echo four >\"$TRUCE_PATH\"")
                 #expect(refused.ending == .exited(123))
-                #expect(refused.errorText.contains(": sed (pid "), "\(refused.errorText)")
+                #expect(refused.errorText.contains(": \(program) (pid "), "\(refused.errorText)")
                 #expect(refused.errorText.contains(") wrote it at "), "\(refused.errorText)")
-                #expect(try FileContents.text(of: document) == "three\n")
+                #expect(try FileContents.text(of: document) == "two\n")
+            }
+        }
+
+        private static let pythonWrite = "import sys; open(sys.argv[1], 'w').write('two\\n')"
+        /// A program that writes by `truce write`, and by a shell within it.
+        private static let pythonAccess = """
+            import os, subprocess, sys
+            command = [os.environ["TRUCE"], "write", sys.argv[1], "--", "sh", "-c", 'echo two >"$TRUCE_PATH"']
+            subprocess.run(command, check=True)
+            """
+
+        @Test("The command in the error shows the difference, if a version has the earlier contents")
+        func theErrorNamesACommandThatShowsTheDifference() throws {
+            try MountedDirectory.with(prepare: { try FileContents.write("one\n", to: $0 + "/draft.md") }) {
+                mount in
+                let document = mount.path + "/draft.md"
+                let (first, second) = (try ScriptedProcess(), try ScriptedProcess())
+                try first.must("read", document)
+                try second.must("put", document, "two")
+                let generation = try Self.generation(document)
+                // The first program has not read the present contents, so its save makes a version of them.
+                try first.must("put", document, "three")
+                let refused = try Self.write(document, if: generation, "echo four >\"$TRUCE_PATH\"")
+                #expect(refused.ending == .exited(123))
+                let words = refused.errorText.split(separator: "`")
+                #expect(words.count == 3 && words[2] == " shows the difference.\n", "\(refused.errorText)")
+                let command = words.count == 3 ? String(words[1].dropFirst("truce ".count)) : ""
+                let binary = try Lab.variable("TRUCE_BINARY")
+                let shown = try Script("eval \"\\\"$1\\\" $2\"").attempt(arguments: [binary, command])
+                #expect(shown.text.contains("\n-two") && shown.text.contains("\n+three"), "\(shown.text)")
+            }
+        }
+
+        @Test("After a crash of the daemon the generation is unknown, and after a clean end it is known")
+        func afterACrashTheGenerationIsUnknown() throws {
+            try MountedDirectory.with(prepare: { try FileContents.write("one\n", to: $0 + "/draft.md") }) {
+                mount in
+                let document = mount.path + "/draft.md"
+                let generation = try Self.generation(document)
+                try mount.unmount()
+                try mount.mount()
+                let write = "echo two >\"$TRUCE_PATH\""
+                let first = try Self.write(document, if: generation, write)
+                #expect(first.isSuccess, "\(first.errorText)")
+                let next = try Self.generation(document)
+                try mount.kill()
+                try mount.mount()
+                let refused = try Self.write(document, if: next, "echo three >\"$TRUCE_PATH\"")
+                #expect(refused.ending == .exited(123))
+                #expect(
+                    refused.errorText.hasPrefix(
+                        "truce: The generation \(next) of draft.md is not known any more, because the daemon ended"
+                    ),
+                    "\(refused.errorText)")
+                #expect(try FileContents.text(of: document) == "two\n")
+                let third = try Self.write(document, if: try Self.generation(document), write)
+                #expect(third.isSuccess, "\(third.errorText)")
             }
         }
 
