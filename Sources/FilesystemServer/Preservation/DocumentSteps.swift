@@ -69,6 +69,7 @@ extension UnseenOverwrites {
             let suspicions = sightings.noteVacated(review, name, isLast: isLast)
             dropSoon(suspicions.gone, of: node)
             settleSoon(suspicions.others, by: node)
+            confirmSoon(suspicions.crowded, of: node)
             if review.view.isUnseen { dropVacatedLater(node) }
         }
     }
@@ -103,6 +104,12 @@ extension UnseenOverwrites {
     private func dropSoon(_ suspicions: [Suspicion], of node: Node) {
         guard !suspicions.isEmpty else { return }
         context.work(on: node, for: .preserving) { [self] in drop(suspicions) }
+    }
+
+    /// Makes conflicts of versions: it is not known whether a save gives their documents new files.
+    private func confirmSoon(_ suspicions: [Suspicion], of node: Node) {
+        guard !suspicions.isEmpty else { return }
+        context.work(on: node, for: .preserving) { [self] in confirm(suspicions, at: []) }
     }
 
     private func dropVacatedLater(_ node: Node) {

@@ -82,7 +82,11 @@ package struct RememberedDocument: Sendable {
     /// The programs that have the document open to write.
     private var writers: [Writer] = []
     /// The possible unseen overwrites that are not compared yet.
-    var suspicions: [Suspicion] = []
+    package var suspicions: [Suspicion] = []
+    /// Whether the contents were changed, and the size and the time of modification are perhaps as before. Then a generation that
+    /// is made of them may be that of other contents.
+    package private(set) var hasHiddenChange = false
+    private var isChanged = false
     /// The number of the last use, for the choice of the documents that are dropped.
     package var used: UInt64 = 0
 
@@ -95,7 +99,10 @@ package struct RememberedDocument: Sendable {
     /// About how many bytes of memory the document takes in the table, without its bases.
     package var size: Int { Self.size(sightings: sightings.count) }
     package static func size(sightings: Int) -> Int { 192 + 88 * sightings }
-    package var baseSize: Int { bases.reduce(0) { $0 + $1.bytes.count } }
+    /// The bytes of the known contents, also of those that suspicions hold.
+    package var baseSize: Int {
+        bases.reduce(0) { $0 + $1.bytes.count } + suspicions.reduce(0) { $0 + ($1.base?.count ?? 0) }
+    }
 
     /// Notes that an anchor reads the present generation.
     package mutating func noteRead(by anchor: Anchor, at moment: Instant) {
@@ -147,6 +154,10 @@ package struct RememberedDocument: Sendable {
 
     /// Gives the document a new generation. `opener` has made it; nil if that is not known.
     package mutating func raise(to number: UInt64, by opener: Opener?, as stamp: Stamp) {
+        if number != generation {
+            isChanged = true
+            if self.stamp.hasSameContents(as: stamp) { hasHiddenChange = true }
+        }
         generation = number
         author = opener?.anchor
         self.stamp = stamp
@@ -160,7 +171,10 @@ package struct RememberedDocument: Sendable {
     }
 
     /// Notes new times of the file, which were set without a change of its contents.
-    package mutating func restamp(_ stamp: Stamp) { self.stamp = stamp }
+    package mutating func restamp(_ stamp: Stamp) {
+        if isChanged { hasHiddenChange = true }
+        self.stamp = stamp
+    }
 
     /// Notes that an anchor presents the document. This says nothing about what the anchor has read.
     package mutating func notePresenter(_ anchor: Anchor) {
@@ -204,7 +218,10 @@ package struct RememberedDocument: Sendable {
         if bases.count >= Self.mostBases { bases.removeFirst() }
         bases.append(Base(generation: generation, bytes: bytes))
     }
-    package mutating func forgetBases() { bases = [] }
+    package mutating func forgetBases() {
+        bases = []
+        for index in suspicions.indices { suspicions[index].forgetBase() }
+    }
 
     /// Whether the next sighting needs room, because there are as many sightings as usual.
     package func needsRoom(for anchor: Anchor) -> Bool {

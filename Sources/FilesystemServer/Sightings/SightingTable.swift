@@ -85,15 +85,17 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
 
     /// Adds a document that had another file before, or replaces the document of the file.
     package mutating func insert(_ document: RememberedDocument, at key: Key) {
-        remove(key)
+        var document = document
+        // The savers of the former document still have its file open.
+        document.suspicions += remove(key)?.suspicions ?? []
         replacements[key] = nil
         makeRoom()
         uses += 1
-        var document = document
         document.used = uses
         bytes += document.size
         baseBytes += document.baseSize
         documents[key] = document
+        if baseBytes > Self.mostBaseBytes { dropBases() }
     }
 
     @discardableResult

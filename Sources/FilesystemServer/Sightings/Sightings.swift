@@ -16,30 +16,10 @@ import VersionStore
 /// **Lock rule.** The mutex covers the table and the vacated names. Under it, no system call is made and no other mutex is
 /// taken. Programs are identified and files are read before or after that.
 final class Sightings: Sendable {
-    /// A document without a file, because a program has taken its name away. A save may give it a new file.
-    struct VacatedDocument: Sendable {
-        let document: RememberedDocument
-        /// The file that has lost the name.
-        let file: FileKey
-        let moment: Instant
-    }
-
     private struct State {
         var table: SightingTable<FileKey>
-        var vacated: [EntryName: VacatedDocument] = [:]
-
-        /// Removes the names that were taken away too long ago. Returns their suspicions.
-        mutating func dropVacated(before now: Instant) -> [Suspicion] {
-            let isFull = vacated.count >= mostVacated
-            let old = vacated.filter { isFull || now.since($0.value.moment) > refillTakes }
-            for name in old.keys { vacated[name] = nil }
-            return old.values.flatMap(\.document.suspicions)
-        }
+        var vacated = VacatedDocuments<EntryName, FileKey>()
     }
-
-    /// For this time a document waits for a new file after its name was taken away.
-    private static let refillTakes = TimeSpan.seconds(10)
-    private static let mostVacated = 1024
 
     let openers: OpenerTable
     private let context: MountContext
@@ -347,26 +327,25 @@ final class Sightings: Sendable {
     }
 
     /// Called when a program has taken the document's name away, by a rename or a removal. Returns suspicions that no save can
-    /// decide any more. `others` are those of programs that still have the file open.
-    func noteVacated(
-        _ review: ChangeReview, _ name: EntryName, isLast: Bool
-    ) -> (gone: [Suspicion], others: [Suspicion]) {
+    /// decide any more.
+    func noteVacated(_ review: ChangeReview, _ name: EntryName, isLast: Bool) -> VacatedSuspicions {
         let now = Engine.now
         if isLast { review.node.becomeKnown(isRemembered: false) }
         return state.withLock { state in
-            let gone = state.dropVacated(before: now)
+            var result = VacatedSuspicions(gone: state.vacated.dropOld(at: now))
             defer { hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed) }
-            guard var document = state.table[review.node.key] else { return (gone, []) }
+            guard var document = state.table[review.node.key] else { return result }
             let own = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
             let others = document.suspicions
             document.suspicions = own
             if isLast {
                 state.table.remove(review.node.key)
+                result.others = others
             } else {
                 _ = state.table.change(review.node.key) { document, _ in document.suspicions = others }
             }
-            state.vacated[name] = VacatedDocument(document: document, file: review.node.key, moment: now)
-            return (gone, isLast ? others : [])
+            result.crowded = state.vacated.insert(document, of: review.node.key, at: name, now: now)
+            return result
         }
     }
 
@@ -378,16 +357,16 @@ final class Sightings: Sendable {
         guard hasVacatedNames else { return ([], false) }
         let now = Engine.now
         let (gone, isFilled) = state.withLock { state -> ([Suspicion], Bool) in
-            let gone = state.dropVacated(before: now)
+            let gone = state.vacated.dropOld(at: now)
             defer {
                 hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed)
                 isTableEmpty.store(state.table.isEmpty, ordering: .relaxed)
             }
-            guard let vacated = state.vacated.removeValue(forKey: EntryName(name, in: directory)) else {
+            guard let (document, file) = state.vacated.take(EntryName(name, in: directory)) else {
                 return (gone, false)
             }
-            guard vacated.file != node.key else { return (gone + vacated.document.suspicions, false) }
-            state.table.insert(vacated.document, at: node.key)
+            guard file != node.key else { return (gone + document.suspicions, false) }
+            state.table.insert(document, at: node.key)
             return (gone, true)
         }
         if isFilled { node.becomeKnown(isRemembered: true) }
@@ -409,7 +388,7 @@ final class Sightings: Sendable {
         let now = Engine.now
         return state.withLock { state in
             defer { hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed) }
-            return state.dropVacated(before: now)
+            return state.vacated.dropOld(at: now)
         }
     }
 
@@ -460,6 +439,8 @@ final class Sightings: Sendable {
     /// Returns whether a file still has a generation. Both forms of a generation are accepted.
     func has(_ node: Node, _ generation: Generation) throws(Errno) -> Bool {
         if case .token = generation {
+            let isHidden = change(node) { document, _ in document.hasHiddenChange } ?? false
+            if isHidden { return false }
             return try Generation(token: node.descriptor().descriptor.status()) == generation
         }
         return try self.generation(of: node) == generation
