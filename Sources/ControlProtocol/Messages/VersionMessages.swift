@@ -93,6 +93,19 @@ package struct VersionForm: Hashable, Sendable, Codable {
         self.mode = mode
     }
 
+    /// The most bytes that the description takes in a message: all names of members and numbers, and the texts.
+    package var mostBytes: Int {
+        var texts: [String?] = [
+            id, path, pathBytes, cause, standing, read, generation, conflictCopy, conflictCopyBytes,
+        ]
+        for actor in [author, saver] { texts += [actor?.program, actor?.run] }
+        let bytes = texts.compactMap(\.self).reduce(0) { $0 + $1.mostBytesInJSON }
+        return Self.mostBytesWithoutTexts + (writers ?? []).reduce(bytes) { $0 + $1.mostBytesInJSON + 3 }
+    }
+
+    /// All names of members take some 260 bytes, the longest numbers 140 bytes, and the punctuation of all members 40 bytes.
+    private static let mostBytesWithoutTexts = 512
+
     /// Notes the name of the conflict copy that has the contents.
     package mutating func setConflictCopy(_ name: [UInt8]) {
         (conflictCopy, conflictCopyBytes) = PathForm(name).parts
@@ -286,6 +299,11 @@ package struct VersionChangeResult: Hashable, Sendable, Codable {
 }
 
 extension String {
+    /// The most bytes of the text in JSON, without quotation marks. A control character can become an escape of six bytes.
+    fileprivate var mostBytesInJSON: Int {
+        utf8.reduce(0) { $0 + ($1 < 0x20 || $1 == 0x7F || $1 == 0x22 || $1 == 0x5C ? 6 : 1) }
+    }
+
     fileprivate func checkedVersionID(_ name: String) throws(ProtocolFailure) -> String {
         guard VersionIDFormat.isValid(self) else {
             throw .invalidParameters("'\(name)' is not the ID of a version")

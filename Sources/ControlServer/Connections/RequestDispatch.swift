@@ -137,7 +137,7 @@ extension PreservedVersions {
                 path: parameters.path.bytes ?? [], before: parameters.before, since: parameters.since,
                 by: parameters.by), for: peer)
         var budget = ReplyBudget()
-        let entries = try budget.fill(with: page.entries)
+        let entries = try budget.fill(withVersions: page.entries)
         let isTruncated = page.hasMore || entries.count < page.entries.count
         return .listVersions(VersionListResult(entries: entries, isTruncated: isTruncated))
     }

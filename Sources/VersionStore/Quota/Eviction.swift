@@ -163,7 +163,8 @@ extension VersionFiles {
     ) -> QuotaLedger.EvictionRequest {
         QuotaLedger.EvictionRequest(
             owner: charge.owner, room: room, measure: measure, before: moment,
-            conflictsBefore: min(moment, uncertain), path: charge.initiator == .stranger ? charge.path : nil)
+            conflictsBefore: min(moment, uncertain), path: charge.initiator == .stranger ? charge.path : nil,
+            mostConflicts: limits.versions)
     }
 
     /// A time on the steady clock. A version is not evicted if it was needed after this time: a program's step then destroyed

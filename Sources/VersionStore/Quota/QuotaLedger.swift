@@ -275,6 +275,9 @@ extension QuotaLedger {
         var onlyStrangers = false
         /// Versions of this file are not evicted, because the new version shares the file.
         var excludedFile: StoredFile?
+        /// The most versions of one document in conflict that go last. If a document has more, the oldest of them go before all
+        /// other versions in conflict (D275).
+        var mostConflicts = Int.max
     }
 
     enum EvictionPlan {
@@ -294,8 +297,14 @@ extension QuotaLedger {
         guard eviction.room > 0 else { return .enough([]) }
         guard let line = line(of: eviction) else { return .tooLittle(0) }
         var search = EvictionSearch(eviction)
-        for (ids, moment) in [(line.plain, eviction.before), (line.conflicts, eviction.conflictsBefore)] {
-            for id in ids {
+        let most = eviction.mostConflicts
+        let stages: [(moment: Int64, ids: () -> [VersionID])] = [
+            (eviction.before, { line.plain }),
+            (eviction.conflictsBefore, { line.conflicts.filter { isSurplus($0, beyond: most) } }),
+            (eviction.conflictsBefore, { line.conflicts.filter { !isSurplus($0, beyond: most) } }),
+        ]
+        for (moment, ids) in stages {
+            for id in ids() {
                 guard let version = versions[id], let shared = storedFiles[version.body],
                     version.mayGo(eviction, before: moment), !isExcluded(id)
                 else { continue }
@@ -306,6 +315,14 @@ extension QuotaLedger {
             if search.hasEnoughNames { return .enough(search.names) }
         }
         return .tooLittle(search.most)
+    }
+
+    /// Whether a version in conflict is not among the latest `most` ones of its document.
+    private func isSurplus(_ id: VersionID, beyond most: Int) -> Bool {
+        guard let path = versions[id]?.path, let conflicts = documents[path]?.conflicts,
+            conflicts.count > most
+        else { return false }
+        return id < conflicts[conflicts.count - most]
     }
 
     private func line(of eviction: EvictionRequest) -> VersionQueue? {
