@@ -125,10 +125,7 @@ struct AccessCommandFailure: Error {
 }
 
 /// An access to a file in a mount. It lasts from the daemon's grant until the given command ends.
-private struct CommandAccess: ~Copyable {
-    /// The signals that could end this process before the command ends. The access would then end too early.
-    private static let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP]
-
+private struct CommandAccess: ~Copyable, CommandHold {
     private let mounted: MountedPath
     private let access: UInt64
     /// The path that the file had when the access was granted.
@@ -164,50 +161,18 @@ private struct CommandAccess: ~Copyable {
         self.wire = wire
     }
 
-    /// Runs a command during the access. Returns the command's exit code, or 128 plus the signal number if a signal
-    /// ended the command.
-    consuming func run(_ command: [[UInt8]]) throws -> Int32 {
-        let signals = try SignalDescriptor(Self.signals)
-        let child: Int32
-        do throws(Errno) {
-            child = try start(command, signals)
-        } catch {
-            throw AccessCommandFailure(running: command[0], error)
-        }
-        let isHeld = try attend(child, signals)
-        let code = try OtherProcess.exitCode(of: child)
-        if isHeld { end() }
-        return code
-    }
+    var connection: CInt { wire.rawValue }
 
-    private func start(_ command: [[UInt8]], _ signals: borrowing SignalDescriptor) throws(Errno) -> Int32 {
-        let environment = OwnProcess.environment(setting: [("TRUCE_PATH", mounted.absolute(path))])
-        var spawner = ProcessSpawner(commandLine: command, environment: environment)
-        spawner.inheritDescriptors()
-        spawner.restoreSignals(signals)
-        return try spawner.start()
-    }
+    var variable: (name: String, value: [UInt8]) { ("TRUCE_PATH", mounted.absolute(path)) }
 
-    /// Waits until the command ends. Returns false if the access ended before the command, because the daemon was gone.
-    private mutating func attend(_ child: Int32, _ signals: borrowing SignalDescriptor) throws -> Bool {
-        let watch = try OtherProcess.watch(child)
-        var isHeld = true
-        while true {
-            let ready = try Readiness.wait(
-                for: [watch.rawValue, signals.rawValue] + (isHeld ? [wire.rawValue] : []), until: nil)
-            while let signal = signals.next() {
-                // SIGINT and SIGQUIT come from the terminal, which also sends them to the command. So only the other
-                // signals are passed on.
-                if signal == SIGTERM || signal == SIGHUP { kill(child, signal) }
-            }
-            if ready.contains(watch.rawValue) { return isHeld }
-            if ready.contains(wire.rawValue), !isConnected() {
-                isHeld = false
-                LineOutput.say(
-                    "truce: the daemon is gone, so '\(mounted.absolute(path).printable)' is not held any more",
-                    to: STDERR_FILENO)
-            }
+    mutating func hear() throws -> Bool {
+        let isConnected = isConnected()
+        if !isConnected {
+            LineOutput.say(
+                "truce: the daemon is gone, so '\(mounted.absolute(path).printable)' is not held any more",
+                to: STDERR_FILENO)
         }
+        return isConnected
     }
 
     private mutating func isConnected() -> Bool {
@@ -215,7 +180,7 @@ private struct CommandAccess: ~Copyable {
     }
 
     /// Ends the access, and waits for the daemon's reply. From then on, no program waits for this access.
-    private mutating func end() {
+    mutating func end() {
         do throws(CommandFailure) {
             let _: EmptyResult = try wire.call(.endAccess(AccessEndParameters(access: access)))
         } catch {
