@@ -132,7 +132,9 @@ struct PathRuleReader {
 
     /// The settings that the file may contain.
     private var kinds: [PathSetting.Kind] {
-        PathSetting.Kind.allCases.filter { $0.isInThisRelease && (scope == .everywhere || $0 != .log) }
+        PathSetting.Kind.allCases.filter { kind in
+            kind.isInThisRelease && (scope == .everywhere || ![.log, .wait, .hold].contains(kind))
+        }
     }
 
     private func setting(
@@ -158,12 +160,25 @@ struct PathRuleReader {
                 throw entry.problem(at: name, "'\(name)' must be a time, for example \"48h\"")
             }
             return .keepFor(span)
+        case .wait: return .wait(try bound(in: value, name, entry))
+        case .hold: return .hold(try bound(in: value, name, entry))
         case .keepCount:
             guard let count = value.int, (1...Self.largestCount).contains(count) else {
                 throw entry.problem(at: name, "'\(name)' must be a number from 1 to \(Self.largestCount)")
             }
             return .keepCount(count)
         }
+    }
+
+    /// Returns the value of a setting that is a time limit.
+    private func bound(
+        in value: any TOMLValueConvertible, _ name: String, _ entry: PathEntry
+    ) throws(RuleProblem) -> TimeSpan {
+        guard let span = value.string.flatMap({ TimeSpan(parsing: $0) }), span > .zero else {
+            throw entry.problem(
+                at: name, "'\(name)' must be a time from 1ms to 24h, for example \"5s\"")
+        }
+        return span
     }
 
     /// Returns the value of a setting that must be one of `values`.

@@ -34,6 +34,10 @@ public enum PathSetting: Hashable, Sendable {
     case keepFor(TimeSpan)
     case keepCount(Int)
     case log(LogPolicy)
+    /// How long an open, or a truncation by a path, waits for other programs.
+    case wait(TimeSpan)
+    /// How long an open handle makes other programs wait.
+    case hold(TimeSpan)
 
     /// A kind of setting. The raw value is its name in a configuration file.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
@@ -43,6 +47,8 @@ public enum PathSetting: Hashable, Sendable {
         case keepFor = "keep-for"
         case keepCount = "keep-count"
         case log
+        case wait
+        case hold
 
         /// Whether the setting has an effect. A configuration file with a setting without effect is refused.
         public var isInThisRelease: Bool { ![.keep, .keepFor, .keepCount, .log].contains(self) }
@@ -56,6 +62,8 @@ public enum PathSetting: Hashable, Sendable {
         case .keepFor: .keepFor
         case .keepCount: .keepCount
         case .log: .log
+        case .wait: .wait
+        case .hold: .hold
         }
     }
 
@@ -68,6 +76,7 @@ public enum PathSetting: Hashable, Sendable {
         case .keepFor(let span): span.text
         case .keepCount(let count): "\(count)"
         case .log(let policy): policy.rawValue
+        case .wait(let span), .hold(let span): span.text
         }
     }
 }

@@ -321,16 +321,22 @@ extension Mount {
 }
 
 extension Bounds {
-    /// Limits `wait` to half of the kernel's time limit for FUSE requests, if an administrator has set such a limit.
-    /// When a request takes longer than the limit, the kernel ends the connection.
+    /// Limits `wait` to the longest wait that the kernel permits.
     fileprivate mutating func stayBelowRequestTimeout() {
-        for name in ["max_request_timeout", "default_request_timeout"] {
+        wait = min(wait, Self.longestWait ?? wait)
+    }
+
+    /// Half of the kernel's time limit for FUSE requests; nil if no administrator has set such a limit.
+    ///
+    /// When a request takes longer than the limit, the kernel ends the connection. The kernel checks the limit only now and
+    /// then, so half of it is safe.
+    static var longestWait: TimeSpan? {
+        ["max_request_timeout", "default_request_timeout"].compactMap { name in
             guard let text = readSmallFile("/proc/sys/fs/fuse/\(name)"),
                 let seconds = UInt64(String(decoding: text, as: UTF8.self).filter(\.isNumber)), seconds > 0
-            else { continue }
-            // The kernel checks the time limit only now and then, so `wait` is set to half of the limit.
-            wait = min(wait, .milliseconds(seconds * 500))
-        }
+            else { return nil }
+            return .milliseconds(seconds * 500)
+        }.min()
     }
 }
 

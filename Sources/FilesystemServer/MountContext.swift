@@ -30,6 +30,8 @@ final class MountContext: Sendable {
     /// True once the FUSE connection has ended. A claim that is granted after that has no request to continue: the
     /// request was already answered with ENOTCONN.
     let isOver = Atomic(false)
+    /// The longest time that a request may wait; nil if the kernel sets no limit.
+    let longestWait = Bounds.longestWait
 
     /// `root` is the source. It was opened before the mount was made.
     init(

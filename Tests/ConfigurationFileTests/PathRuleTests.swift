@@ -35,6 +35,8 @@ import Testing
             pattern = "*.json"
             unseen = "fail"
             class = "document"
+            wait = "1500ms"
+            hold = "2m"
 
             [programs.background]
             names = ["a"]
@@ -49,8 +51,9 @@ import Testing
         #expect(
             shown(rules) == [
                 "*.json unseen=fail f:4", "*.json class=document f:5",
-                "a/ unseen=off for watcher background f:12",
-                "b unseen=off for watcher background f:12",
+                "*.json wait=1500ms f:6", "*.json hold=2m f:7",
+                "a/ unseen=off for watcher background f:14",
+                "b unseen=off for watcher background f:14",
             ])
         #expect(shown(try parse("paths = []")) == [])
         let inline = try parse("\npaths = [{ pattern = \"a\", unseen = \"keep\" }]")
@@ -86,6 +89,9 @@ import Testing
                 ["one class for all programs", "without 'programs'"]
             ),
             ("[[paths]]\npattern = \"a\"\nkeep = \"writes\"", 3, ["'keep' is not in this release"]),
+            ("[[paths]]\npattern = \"a\"\nwait = \"0s\"", 3, ["'wait' must be a time from 1ms to 24h"]),
+            ("[[paths]]\npattern = \"a\"\nhold = \"25h\"", 3, ["'hold' must be a time from 1ms to 24h"]),
+            ("[[paths]]\npattern = \"a\"\nwait = 5", 3, ["'wait' must be a time", "\"5s\""]),
             ("[[paths]]\npattern = \"a\"\nlog = \"reads\"", 3, ["'log' is not in this release"]),
             (
                 "[[paths]]\npattern = \"a\"\nunsen = \"fail\"", 3,
@@ -116,6 +122,7 @@ import Testing
                 "[[paths]]\npattern = \"a\"\nclass = \"private\"", 3,
                 ["'private' is no value of 'class' in a file in the source", "known is \"document\""]
             ),
+            ("[[paths]]\npattern = \"a\"\nwait = \"1s\"", 3, ["unknown key 'wait'"]),
         ])
     func aFileInTheSourceMayNotWeakenTheRules(text: String, line: Int, words: [String]) throws {
         expectProblem(text, as: .source, at: line, words)

@@ -75,7 +75,9 @@ package struct NaiveArbiter: Sendable {
     private mutating func takeOfClaim(_ event: ArbiterEvent) {
         switch event {
         case .claimed(let request):
-            claims.append(NaiveClaim(request: request, arrival: now, deadline: now + bounds.wait))
+            claims.append(
+                NaiveClaim(
+                    request: request, arrival: now, deadline: now + (request.bounds.wait ?? bounds.wait)))
             // G2: the basis of the grant is `free` only if no claim blocks the new claim and no presenter must be asked.
             enter()
             let index = claims.count - 1

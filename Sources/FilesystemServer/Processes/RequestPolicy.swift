@@ -49,6 +49,17 @@ extension PolicySetting<LogPolicy> {
     }
 }
 
+extension PolicySetting<TimeSpan?> {
+    /// How long an open waits; nil if the mount's limit applies.
+    package static let wait = PolicySetting(kind: .wait, standard: nil) {
+        if case .wait(let span) = $0 { span } else { nil }
+    }
+    /// How long an open handle makes other programs wait; nil if the mount's limit applies.
+    package static let hold = PolicySetting(kind: .hold, standard: nil) {
+        if case .hold(let span) = $0 { span } else { nil }
+    }
+}
+
 extension PathSetting.Kind {
     /// The index of the setting's rules in a ``PolicyTable``.
     fileprivate var place: Int {
@@ -59,6 +70,8 @@ extension PathSetting.Kind {
         case .keepFor: 3
         case .keepCount: 4
         case .log: 5
+        case .wait: 6
+        case .hold: 7
         }
     }
 }
@@ -75,8 +88,8 @@ package struct PolicyTable: Sendable {
         self.rules = sorted
     }
 
-    /// Returns all settings with their values for a file that no rule fits.
-    package static func standards(forFileAt path: [UInt8]) -> [PathSetting] {
+    /// Returns all settings with their values for a file that no rule fits. `bounds` are the time limits of the mount.
+    package static func standards(forFileAt path: [UInt8], under bounds: Bounds) -> [PathSetting] {
         let parts = path.split(separator: UInt8(ascii: "/"))
         let isInGitDirectory = parts.dropLast().contains { $0.elementsEqual(".git".utf8) }
         let itemClass = ItemClass(
@@ -84,7 +97,7 @@ package struct PolicyTable: Sendable {
         let all: [PathSetting] = [
             .unseen(PolicySetting.unseen.standard), .itemClass(itemClass), .keep(PolicySetting.keep.standard),
             .keepFor(PolicySetting.keepFor.standard), .keepCount(PolicySetting.keepCount.standard),
-            .log(PolicySetting.log.standard),
+            .log(PolicySetting.log.standard), .wait(bounds.wait), .hold(bounds.hold),
         ]
         return all.filter(\.kind.isInThisRelease)
     }
@@ -105,6 +118,7 @@ package struct PolicyTable: Sendable {
     }
 
     fileprivate var classRules: [PathRule] { rules[PathSetting.Kind.itemClass.place] }
+    fileprivate var hasBounds: Bool { [PathSetting.Kind.wait, .hold].contains { !rules[$0.place].isEmpty } }
 
     /// Returns the rules of all settings that decide about a file for some program, in the order in which they decide.
     package func rules(forFileAt path: [UInt8]) -> [PathRule] {
@@ -123,11 +137,13 @@ final class PathPolicies: Sendable {
     /// Whether there are rules. Without rules, a look-up costs only this flag.
     private let hasRules: Atomic<Bool>
     private let classRuleCount: Atomic<Int>
+    private let hasBoundRules: Atomic<Bool>
 
     init(_ rules: [PathRule]) {
         let table = PolicyTable(rules)
         hasRules = Atomic(!table.isEmpty)
         classRuleCount = Atomic(table.classRules.count)
+        hasBoundRules = Atomic(table.hasBounds)
         self.table = Mutex(table)
     }
 
@@ -138,6 +154,8 @@ final class PathPolicies: Sendable {
 
     /// Whether rules give classes to files.
     var hasClassRules: Bool { classRuleCount.load(ordering: .relaxed) > 0 }
+    /// Whether rules give files time limits.
+    var hasBounds: Bool { hasBoundRules.load(ordering: .relaxed) }
 
     /// Replaces the rules. Returns whether files may have another class now.
     func replace(by rules: [PathRule]) -> Bool {
@@ -148,6 +166,7 @@ final class PathPolicies: Sendable {
         }
         hasRules.store(!next.isEmpty, ordering: .releasing)
         classRuleCount.store(next.classRules.count, ordering: .releasing)
+        hasBoundRules.store(next.hasBounds, ordering: .releasing)
         return former.classRules != next.classRules
     }
 
@@ -180,6 +199,22 @@ extension MountContext {
             known = party
             return processes.isIn(programs, party)
         }
+    }
+
+    /// Looks up the time limits that entries give to a claim of a program on a file (D274). Without such entries, this costs one
+    /// flag.
+    ///
+    /// - Parameters:
+    ///   - path: The path of the file, from the source's root.
+    ///   - thread: The thread that makes the claim; 0 if it is not known, so that only entries for all programs apply.
+    /// - Returns: The time limits; nil for those of the mount.
+    func bounds(forFileAt path: @autoclosure () -> [UInt8], usedBy thread: Int32) -> ClaimBounds? {
+        guard policies.hasBounds else { return nil }
+        let path = path()
+        let wait = policy(of: .wait, forFileAt: path, usedBy: thread)
+        return ClaimBounds(
+            wait: wait.map { min($0, longestWait ?? $0) },
+            hold: policy(of: .hold, forFileAt: path, usedBy: thread))
     }
 }
 

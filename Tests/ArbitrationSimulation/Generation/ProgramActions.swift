@@ -59,9 +59,17 @@ extension WorldGenerator {
             }
         if chance.isLucky(10) { return create(by: program()) }
         guard let part = part(tree.files, access) else { return }
-        claim(
-            ClaimRequest(nextClaim(), .handle, part, accessPattern: accessPattern(access)), by: program(),
-            .use)
+        var request = ClaimRequest(nextClaim(), .handle, part, accessPattern: accessPattern(access))
+        if seed % 20 == 7, chance.isLucky(30) { request.bounds = ownBounds() }
+        claim(request, by: program(), .use)
+    }
+
+    /// T1, Y6: makes time limits for one claim. In most worlds, no claim has any.
+    private mutating func ownBounds() -> ClaimBounds {
+        var bounds = ClaimBounds()
+        if chance.isLucky(60) { bounds.wait = .milliseconds(UInt64(100 + chance.below(4_000))) }
+        if chance.isLucky(60) { bounds.hold = .milliseconds(UInt64(100 + chance.below(4_000))) }
+        return bounds
     }
 
     private mutating func accessPattern(_ access: Access) -> ClaimRequest.AccessPattern {

@@ -200,7 +200,9 @@ package struct ScenarioInterpreter {
         guard let nature = ClaimRequest.Nature(rawValue: try words.next()) else { throw CommandSyntaxError() }
         let first = try words.part()
         var rest: [ClaimRequest.Part] = []
-        while let word = words.peek, !["appends", "locks", "within", "answering", "by"].contains(word) {
+        while let word = words.peek, !["appends", "locks", "within", "answering", "by"].contains(word),
+            !word.contains("=")
+        {
             rest.append(try words.part())
         }
         var accessPattern: ClaimRequest.AccessPattern = try words.follows("appends") ? .appends : []
@@ -210,6 +212,7 @@ package struct ScenarioInterpreter {
             while let word = words.peek, UInt64(word) != nil { request.within.append(try words.claim()) }
         }
         if try words.follows("answering") { request.answering = try words.question() }
+        request.bounds = try words.claimBounds()
         if !words.isAtEnd {
             try words.expect("by")
             parties[claim] = try words.party()

@@ -25,6 +25,8 @@ package enum CommandWriter {
                 + (request.accessPattern.contains(.locks) ? " locks" : "")
                 + (within.isEmpty ? "" : " within" + within)
                 + (request.answering.map { " answering \($0)" } ?? "")
+                + (request.bounds.wait.map { " wait=\($0.milliseconds)ms" } ?? "")
+                + (request.bounds.hold.map { " hold=\($0.milliseconds)ms" } ?? "")
                 + (party.map { " by " + text(of: $0) } ?? "")
         case .event(let event): return text(of: event)
         case .advance(let span): return "advance \(span.milliseconds)ms"

@@ -72,6 +72,7 @@ package struct SimulationCounts: Sendable, CustomStringConvertible {
         if request.accessPattern.contains(.locks) { count("claim that locks") }
         if request.parts.count > 2 { count("claim of many parts") }
         if !request.within.isEmpty { count("claim within another") }
+        if request.bounds != ClaimBounds() { count("claim with its own time limits") }
         if request.answering != nil { count("claim made to answer") }
         if request.parts.contains(where: { $0.via != nil }) { count("claim through a symbolic link") }
         if request.parts.contains(where: { $0.place.link != nil }) { count("claim by a hard link") }

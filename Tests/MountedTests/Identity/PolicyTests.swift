@@ -36,10 +36,14 @@ extension MountTests {
             try MountedDirectory.with(environment: user.environment) { mount in
                 let (notes, source) = (mount.path + "/a/notes.md", mount.path + "/.truce.toml")
                 try Program("mkdir").run(mount.path + "/a")
-                #expect(try Self.show(notes) == ["unseen = keep", "class = document"])
+                #expect(
+                    try Self.show(notes) == [
+                        "unseen = keep", "class = document", "wait = 15s", "hold = 10s",
+                    ])
                 #expect(
                     try Self.show(notes, origin: true) == [
                         "unseen = keep (the standard value)", "class = document (the standard value)",
+                        "wait = 15s (the standard value)", "hold = 10s (the standard value)",
                     ])
                 try FileContents.write("[[paths]]\npattern = \"*.md\"\nunseen = \"fail\"\n", to: source)
                 #expect(
@@ -59,11 +63,13 @@ extension MountTests {
                     try Self.show(notes, origin: true) == [
                         "unseen = off for background, shells (\(user.file):7, pattern '*.md')",
                         "unseen = keep (\(user.file):3, pattern '/a/')",
-                        "class = document (the standard value)",
+                        "class = document (the standard value)", "wait = 15s (the standard value)",
+                        "hold = 10s (the standard value)",
                     ])
                 #expect(
                     try Self.show(mount.path + "/notes.md") == [
                         "unseen = off for background, shells", "unseen = fail", "class = document",
+                        "wait = 15s", "hold = 10s",
                     ])
                 try Program("rm").run(user.file, source)
                 #expect(try Self.show(notes)[0] == "unseen = keep")
@@ -101,10 +107,44 @@ extension MountTests {
             let user = try Configuration()
             try MountedDirectory.with(environment: user.environment) { mount in
                 try FileContents.write("[programs.background]\nnames = [\"my-backup\"]\n", to: user.file)
-                // The daemon looks at its files every two seconds.
+                // An event tells the daemon of the change: no command makes it look at its files.
                 try eventually(within: .seconds(20), "the daemon to read the changed file") {
                     try TruceCommand.run("rules", mount.path).text.contains("my-backup")
                 }
+            }
+        }
+
+        @Test("A rule gives the opens of a file other time limits, and `config show` names its line (D274)")
+        func aRuleGivesOpensOtherTimeLimits() throws {
+            let user = try Configuration()
+            try FileContents.write(
+                """
+                [[paths]]
+                pattern = "brief.txt"
+                wait = "300ms"
+                [[paths]]
+                pattern = "loose.txt"
+                hold = "300ms"
+                """, to: user.file)
+            try MountedDirectory.with("wait=60s", "hold=60s", environment: user.environment) { mount in
+                let (brief, loose) = (mount.path + "/brief.txt", mount.path + "/loose.txt")
+                #expect(
+                    try Self.show(brief, origin: true)[2...] == [
+                        "wait = 300ms (\(user.file):3, pattern 'brief.txt')",
+                        "hold = 1m (the standard value)",
+                    ])
+                #expect(try Self.show(loose)[2...] == ["wait = 1m", "hold = 300ms"])
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                // A writer that has emptied its file makes others wait for the whole time.
+                let (proceeded, suspended) = (try mount.counters.proceeded, try mount.counters.suspended)
+                try holder.must("open", "b", brief, "O_WRONLY|O_CREAT|O_TRUNC")
+                try other.must("open", "b", brief, "O_WRONLY")
+                #expect(try mount.counters.proceeded == proceeded + 1)
+                #expect(try mount.counters.suspended == suspended)
+                try holder.must("open", "l", loose, "O_WRONLY|O_CREAT|O_TRUNC")
+                try other.must("open", "l", loose, "O_WRONLY")
+                #expect(try mount.counters.proceeded == proceeded + 1)
+                #expect(try mount.counters.suspended == suspended + 1)
             }
         }
 

@@ -14,9 +14,9 @@ extension SetAttributes {
         let kind = ClaimedRequest.Kind.resizing(node, below: node.parent)
         let part = ClaimRequest.Part(
             node.item, AccessTable.resizing(to: change.size ?? 0), at: places.place(of: node))
-        let request = ClaimedRequest(
-            kind, ClaimRequest(engine.makeClaimID(), .handleless, part), by: caller.thread,
-            processes: processes)
+        var claim = ClaimRequest(engine.makeClaimID(), .handleless, part)
+        if let bounds = context.bounds(forFileAt: node.path, usedBy: caller.thread) { claim.bounds = bounds }
+        let request = ClaimedRequest(kind, claim, by: caller.thread, processes: processes)
         coordinator.coordinate(request, after: coordinator.takeRetriedRequest(kind, by: caller), reply: reply)
         {
             [self] request, grant, reply in
