@@ -3,6 +3,7 @@ package import Coordination
 package import CoordinationEngine
 import FuseBridge
 import Glibc
+package import History
 package import LinuxSystem
 import Synchronization
 package import VersionStore
@@ -60,7 +61,8 @@ package final class Mount: StatusSource {
     /// Mounts the source. Until ``serve()`` is called, requests of programs wait in the kernel.
     package init(
         mirroring source: consuming OwnedDescriptor, at mountpoint: String,
-        configuration: MountConfiguration, store: VersionStore?, log: @escaping @Sendable (String) -> Void
+        configuration: MountConfiguration, store: VersionStore?, history: HistoryLog? = nil,
+        log: @escaping @Sendable (String) -> Void
     ) throws(MountError) {
         var configuration = configuration
         configuration.bounds.stayBelowRequestTimeout()
@@ -97,7 +99,8 @@ package final class Mount: StatusSource {
             filesystem = try CoordinatedFilesystem(
                 mirroring: source, engine: engine, connection: session.connection,
                 configuration: configuration, of: entry,
-                descriptorLimit: Self.descriptorLimit, store: store, agreement: session.agreement)
+                descriptorLimit: Self.descriptorLimit, store: store, history: history,
+                agreement: session.agreement)
         } catch {
             Self.takeBack(entry, log)
             throw MountError(message: "cannot serve \(mountpoint): \(error)", errno: error)
@@ -131,6 +134,7 @@ package final class Mount: StatusSource {
             filesystem.preserver.settle()
             filesystem.unseenOverwrites.sightings.saved.save(
                 to: filesystem.context.store, below: filesystem.tree.nodes.root.key)
+            filesystem.context.history.flush()
         }
         if !engine.workers.finish(until: end.nanoseconds) || !areAll {
             engine.log("ended with work undone after \(Self.longestShutdown)")
@@ -154,6 +158,7 @@ package final class Mount: StatusSource {
             guard let self, !filesystem.context.isOver.load(ordering: .relaxed) else { return }
             engine.workers.run { [weak self] in
                 self?.filesystem.preserver.prune()
+                self?.filesystem.context.history.prune()
                 self?.pruneLater()
             }
         }

@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
+import History
 import LinuxSystem
 import Synchronization
 import VersionStore
@@ -17,6 +18,8 @@ final class MountContext: Sendable {
     /// The rules for paths of the configuration files, which ``policy(of:forFileAt:usedBy:)`` looks up.
     let policies: PathPolicies
     let store: VersionStore?
+    /// Collects what programs do with documents.
+    let history: HistoryRecorder
     let submounts: Submounts
     let threads: WorkerPools
     /// Whether a change always gives a file new times, if the file's times were read before the change. If not, two
@@ -36,7 +39,7 @@ final class MountContext: Sendable {
     /// `root` is the source. It was opened before the mount was made.
     init(
         of root: borrowing OwnedDescriptor, engine: Engine, connection: Connection,
-        configuration: MountConfiguration, at mount: MountEntry, store: VersionStore?,
+        configuration: MountConfiguration, at mount: MountEntry, store: VersionStore?, history: HistoryLog?,
         agreement: @escaping @Sendable () -> ConnectionFeatures
     ) throws(Errno) {
         self.engine = engine
@@ -44,6 +47,8 @@ final class MountContext: Sendable {
         self.configuration = configuration
         self.agreement = agreement
         self.store = store
+        self.history = HistoryRecorder(
+            history, engine, isShared: OwnProcess.user == 0 && configuration.allowOther)
         processes = ProcessResolver(
             using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle,
             knowing: ProgramClasses(configuration.programs), and: engine.runs)

@@ -280,6 +280,17 @@ package final class VersionStore: Sendable {
     /// Brings all deferred versions to the disk, and writes the log lines of moves. Waits for the disk.
     package func synchronizeDeferred() { files?.synchronizeDeferred() }
 
+    /// Opens the directory of the source's history, which is in the store's directory. Creates it if it is missing. Returns nil if
+    /// the source cannot be written.
+    package func historyDirectory() throws(StoreError) -> StoreDirectory? {
+        guard let files, !files.isReadOnly else { return nil }
+        do throws(Errno) {
+            return try files.home.subdirectory(StoreLayout.history)
+        } catch {
+            throw StoreError(error)
+        }
+    }
+
     /// Whether a file with this status is a file of the store that holds a version.
     package func holds(_ status: FileStatus) throws(StoreError) -> Bool {
         try files?.hold(status) ?? false

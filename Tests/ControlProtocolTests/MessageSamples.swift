@@ -115,7 +115,19 @@ extension MessageSamples {
         case .beginRun: [ResultSample(RunBeginResult(run: 1, token: "t"), Response.beginRun)]
         case .resolveVersions, .removeVersions, .pruneVersions:
             [ResultSample(VersionChangeResult(count: 2), Response.changeVersions)]
+        case .listHistory, .watchHistory:
+            [ResultSample(HistoryResult(events: [event], isTruncated: true, last: 7), Response.history)]
         }
+    }
+
+    private static var event: HistoryEventForm {
+        let actor = HistoryActorForm(program: "sed", pid: 4, user: 5, run: "agent", runPid: 6)
+        var event = HistoryEventForm(
+            number: 7, time: 1.5, kind: "saved-over", path: bytes, newPath: bytes, source: bytes,
+            actor: actor)
+        (event.author, event.generation) = (actor, "1-2.3")
+        (event.version, event.detail) = ("0123456789abcdef", "write")
+        return event
     }
 
     private static let intents = [

@@ -42,6 +42,8 @@ package struct RequestMessage: Sendable, Encodable {
         case .resolveVersions(let parameters), .removeVersions(let parameters):
             try container.encode(parameters, forKey: .params)
         case .pruneVersions(let parameters): try container.encode(parameters, forKey: .params)
+        case .listHistory(let parameters): try container.encode(parameters, forKey: .params)
+        case .watchHistory(let parameters): try container.encode(parameters, forKey: .params)
         }
     }
 }

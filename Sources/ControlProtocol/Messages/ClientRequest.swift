@@ -26,6 +26,8 @@ package enum ClientRequest: Hashable, Sendable {
     case resolveVersions(VersionSelectionParameters)
     case removeVersions(VersionSelectionParameters)
     case pruneVersions(VersionPruneParameters)
+    case listHistory(HistoryListParameters)
+    case watchHistory(HistoryWatchParameters)
 
     static func decode(method: String, parameters: (any Decoder)?) -> Result<ClientRequest, ProtocolFailure> {
         do {
@@ -58,6 +60,10 @@ package enum ClientRequest: Hashable, Sendable {
                 let parameters: VersionSelectionParameters = try required(parameters)
                 return .success(.removeVersions(try parameters.checkedForRemoving()))
             case .pruneVersions: return .success(.pruneVersions(try required(parameters)))
+            case .listHistory:
+                return .success(.listHistory(try decode(parameters) ?? HistoryListParameters()))
+            case .watchHistory:
+                return .success(.watchHistory(try decode(parameters) ?? HistoryWatchParameters()))
             case nil: return .failure(.unknownMethod(method))
             }
         } catch let failure as ProtocolFailure {
@@ -121,6 +127,8 @@ package enum Response: Hashable, Sendable, Encodable {
     case beginRun(RunBeginResult)
     /// The result of `versions/resolve`, `versions/remove` and `versions/prune`.
     case changeVersions(VersionChangeResult)
+    /// The result of `history/list` and `history/watch`.
+    case history(HistoryResult)
 
     package func encode(to encoder: any Encoder) throws {
         switch self {
@@ -138,6 +146,7 @@ package enum Response: Hashable, Sendable, Encodable {
         case .preserveVersion(let result): try result.encode(to: encoder)
         case .beginRun(let result): try result.encode(to: encoder)
         case .changeVersions(let result): try result.encode(to: encoder)
+        case .history(let result): try result.encode(to: encoder)
         }
     }
 }
@@ -215,6 +224,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
         "access/willMove", "access/didMove",
         "events/subscribe", "why", "ps", "versions/list", "versions/show", "versions/resolve",
         "versions/remove", "versions/prune", "config/show", "generation", "run/begin",
+        "history/list", "history/watch",
     ]
     package var limits = Limits()
 

@@ -26,6 +26,8 @@ extension ClientRequest {
         case resolveVersions = "versions/resolve"
         case removeVersions = "versions/remove"
         case pruneVersions = "versions/prune"
+        case listHistory = "history/list"
+        case watchHistory = "history/watch"
 
         /// The names of methods in earlier releases, which clients still use.
         private static let formerNames: [String: Method] = [
@@ -64,6 +66,8 @@ extension ClientRequest {
         case .resolveVersions: .resolveVersions
         case .removeVersions: .removeVersions
         case .pruneVersions: .pruneVersions
+        case .listHistory: .listHistory
+        case .watchHistory: .watchHistory
         }
     }
 }

@@ -60,6 +60,9 @@ extension ClientConnection {
             runQuery(id, reserving: 0) { try $0.store().remove(parameters, for: $1) }
         case .pruneVersions(let parameters):
             runQuery(id, reserving: 0) { try $0.store().prune(parameters, for: $1) }
+        case .listHistory(let parameters):
+            runQuery(id, reserving: ProtocolLimits.listBytes) { try $0.listHistory(parameters, for: $1) }
+        case .watchHistory(let parameters): history.watch(parameters, answering: id)
         }
     }
 }

@@ -15,6 +15,7 @@ final class NameRequests: Sendable {
     private let coordinator: RetryCoordinator
     private let unseenOverwrites: UnseenOverwrites
     private let unsavedStats: UnsavedStats
+    private let writeHistory: WriteHistory
     private let engine: Engine
     private let processes: ProcessResolver
     private let handles: HandleTable
@@ -24,13 +25,14 @@ final class NameRequests: Sendable {
     init(
         _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver,
         _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents, _ coordinator: RetryCoordinator,
-        _ unsavedStats: UnsavedStats
+        _ unsavedStats: UnsavedStats, _ writeHistory: WriteHistory
     ) throws(Errno) {
         self.context = context
         self.preserver = preserver
         self.unseenOverwrites = unseenOverwrites
         self.coordinator = coordinator
         self.unsavedStats = unsavedStats
+        self.writeHistory = writeHistory
         engine = context.engine
         processes = context.processes
         handles = tree.handles
@@ -77,14 +79,16 @@ final class NameRequests: Sendable {
             }
             let files = operation.endangered(by: facts, save)
             let reviewed = unseenOverwrites.review(operation.documentStep(facts), by: request.thread)
-            guard let reviewed else {
-                return preserve(files, request, grant, reply: reply) { [self] reply in
-                    carryOut(operation, facts, step, reply: reply)
+            keepHistory(of: files, request, reply: reply) { [self] reply in
+                guard let reviewed else {
+                    return preserve(files, request, grant, reply: reply) { [self] reply in
+                        carryOut(operation, facts, step, reply: reply)
+                    }
                 }
-            }
-            prepare(reviewed, request, reply: reply) { [self] reply in
-                preserve(files, request, grant, reply: reply) { [self] reply in
-                    carryOut(operation, facts, step.reviewed(as: reviewed), reply: reply)
+                prepare(reviewed, request, reply: reply) { [self] reply in
+                    preserve(files, request, grant, reply: reply) { [self] reply in
+                        carryOut(operation, facts, step.reviewed(as: reviewed), reply: reply)
+                    }
                 }
             }
         }
@@ -201,6 +205,25 @@ final class NameRequests: Sendable {
 
     func impersonate(_ caller: Caller) {
         ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
+    }
+
+    /// Preserves the contents that documents had before a run replaces or removes them. Then calls `next`.
+    private func keepHistory(
+        of files: EndangeredFiles, _ request: ClaimedRequest, reply: consuming Reply,
+        then next: @escaping @Sendable (consuming Reply) -> Void
+    ) {
+        let author = { [processes] in processes.author(ofThread: request.thread) }
+        let nodes = ([files.replaced, files.leaving].compactMap(\.self) + files.aside).filter {
+            $0.kind == S_IFREG && writeHistory.isDue($0, by: author())
+        }
+        guard let first = nodes.first else { return next(reply) }
+        let (known, user, parked) = (author(), request.user, Parked(reply))
+        context.work(on: first, for: .preserving) { [self] in
+            for node in nodes {
+                writeHistory.preserve(node, by: known, user: user, losesName: node === files.replaced)
+            }
+            if let reply = parked.take() { next(reply) }
+        }
     }
 
     /// Preserves the contents that a step would destroy, and takes the step. Then ends the claim, unless the step has

@@ -3,6 +3,7 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import Glibc
+import History
 import LinuxSystem
 import TextMerge
 import VersionStore
@@ -229,6 +230,9 @@ final class UnseenOverwrites: Sendable {
                 engine.logAction(
                     "saved over contents that it had not read; they are preserved as \(suspicion.version) (unseen)",
                     attribution)
+                if let version = store.record(of: suspicion.version) {
+                    context.history.note(HistoryEvent(savedOver: version, at: path))
+                }
             case .nothingLost: engine.counters.harmless.count()
             }
         } catch {

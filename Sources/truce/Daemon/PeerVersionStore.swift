@@ -285,7 +285,7 @@ final class PeerVersionStore: PreservedVersions {
     ///
     /// Otherwise the client could not have read the file through the mount either. Only a daemon of root has clients
     /// besides root and the daemon's own user.
-    private func mayReach(_ path: [UInt8], _ peer: Peer) throws(VersionAccessFailure) -> Bool {
+    func mayReach(_ path: [UInt8], _ peer: Peer) throws(VersionAccessFailure) -> Bool {
         guard geteuid() == 0, peer.user != 0 else { return true }
         do throws(Errno) {
             try FileUser(peer).impersonate { () throws(Errno) in _ = try open(path) }
@@ -311,7 +311,7 @@ final class PeerVersionStore: PreservedVersions {
     }
 
     /// Returns the rights that a document has now. Returns nil if the document no longer exists.
-    private func currentRights(of path: [UInt8]) throws(VersionAccessFailure) -> FileRights? {
+    func currentRights(of path: [UInt8]) throws(VersionAccessFailure) -> FileRights? {
         do throws(Errno) {
             return try FileRights(of: try open(path))
         } catch {

@@ -34,8 +34,10 @@ extension SetAttributes {
             || unsavedStats.hasUnreadSave(node.item, by: request.thread)
             || engine.runs.hasForeignChange(of: node.item, for: request.identify)
         let review = unseenOverwrites.review(node, by: request.thread)
+        let author = context.processes.author(ofThread: request.thread)
+        let isKept = writeHistory.isDue(node, by: author)
         guard
-            isEndangering || node.hasLinksWithoutWriters || review != nil
+            isEndangering || isKept || node.hasLinksWithoutWriters || review != nil
                 || engine.suspendedWriter(beside: claim) != nil
         else {
             apply(change, to: node, under: claim, reply: reply)
@@ -55,6 +57,7 @@ extension SetAttributes {
             }
             do throws(StoreError) {
                 try preserver.detachLinks(of: node)
+                if isKept { writeHistory.preserve(node, by: author, user: request.user) }
                 if isEndangering {
                     try preserver.preserveContents(
                         of: node, because: grant.preservationCause, by: request, doubting: context.isTimeRacy,

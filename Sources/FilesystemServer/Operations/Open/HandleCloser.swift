@@ -120,6 +120,7 @@ final class HandleCloser: Sendable {
         saveLifecycle.noteUse(by: handle)
         let change = handle.mayWrite ? sourceWatch.noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
+        context.history.noteClose(handle)
         if handle.mayWrite { cleanWriters.discardProvisionalCopy(beside: handle) }
         data.noteEnd(ofLocksBy: handle)
         data.endPageCaching(of: handle)

@@ -47,6 +47,7 @@ final class HandleOpener: Sendable {
             }
             let route = try begin(handle, isPresented: isPresented, for: reply)
             handle.node.noteOpened()
+            if !handle.mayWrite { noteReadInHistory(handle) }
             answer(handle, by: route, reply: reply)
         } catch {
             endUnopened(handle)
@@ -56,6 +57,16 @@ final class HandleOpener: Sendable {
                 coordinator.failWithRetry(reply, error)
             }
         }
+    }
+
+    /// Notes an open for reading in the history, if the file is presented.
+    @inline(__always)
+    private func noteReadInHistory(_ handle: Handle) {
+        guard engine.hasAwareClients, context.history.isRecording, engine.isPresented(handle.item) else {
+            return
+        }
+        context.history.note(
+            .read, handle.node, by: context.processes.author(ofThread: handle.thread), user: handle.user)
     }
 
     /// Connects a handle with the file's data, and adds the handle to the table. Truncates the file if the open asks

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Checks what the history says about real programs.
+    @Suite struct HistoryTests {
+        /// Returns the lines of `truce log` without their times, when the last of them ends with `end`.
+        ///
+        /// Events are recorded up to 400 ms late, so the test waits for the last one.
+        private static func log(_ path: String, until end: String, _ options: String...) throws -> [String] {
+            var lines: [String] = []
+            try eventually(within: .seconds(10), "an event '\(end)' in the history") {
+                let text = try Script("exec \"$@\"").attempt(
+                    arguments: [try Lab.variable("TRUCE_BINARY"), "log", path] + options
+                ).requireSuccess().text
+                lines = text.split(separator: "\n").map {
+                    String($0.dropFirst("2026-11-28 14:02:09  ".count))
+                }
+                return lines.contains { $0.contains(end) }
+            }
+            return lines
+        }
+
+        @Test("A new file, a write, a move and a deletion are in the history, each with its program")
+        func theStepsOfProgramsAreInTheHistory() throws {
+            try MountedDirectory.with { mount in
+                let (old, new) = (mount.path + "/old.md", mount.path + "/new.md")
+                try Program("touch").run(old)
+                try Program("dd").run("if=/dev/zero", "of=\(old)", "bs=4", "count=1", "status=none")
+                try Program("mv").run(old, new)
+                try Program("rm").run(new)
+                let lines = try Self.log(mount.path, until: "deleted by rm")
+                let words = lines.map { $0.replacing(/\s\(\d+\)/, with: "") }
+                #expect(
+                    words == [
+                        "old.md  created by touch", "old.md  written by dd", "old.md  moved to new.md by mv",
+                        "new.md  deleted by rm",
+                    ])
+            }
+        }
+
+        @Test("A save by rename is one write of the document, and its temporary file is not in the history")
+        func aSaveByRenameIsAWrite() throws {
+            try MountedDirectory.with(prepare: { try FileContents.write("a\n", to: $0 + "/notes.md") }) {
+                mount in
+                let notes = mount.path + "/notes.md"
+                try Program("sed").run("-i", "s/a/b/", notes)
+                let lines = try Self.log(notes, until: "written by sed")
+                #expect(lines.count == 1)
+                try FileContents.write("c", to: notes + ".tmp")
+                try Program("mv").run(notes + ".tmp", notes)
+                let both = try Self.log(notes, until: "written by mv")
+                #expect(both.count == 2 && both.last?.hasSuffix(", which renamed notes.md.tmp") ?? false)
+            }
+        }
+
+        @Test("Vim's saves with and without a backup are writes of the document")
+        func savesByVimAreWrites() throws {
+            try MountedDirectory.with(prepare: { try FileContents.write("a\n", to: $0 + "/notes.md") }) {
+                mount in
+                let notes = mount.path + "/notes.md"
+                for (number, copy) in ["yes", "no"].enumerated() {
+                    try Program("vim").run(
+                        "-N", "-u", "NONE", "-es", "-c", "set backup backupcopy=\(copy)", "-c",
+                        "s/$/\(number)/",
+                        "-c", "wq", notes)
+                    try eventually(within: .seconds(10), "the write by vim in the history") {
+                        let lines = try Self.log(notes, until: "written by vim")
+                        return lines.count { $0.contains("written by vim") } == number + 1
+                            && lines.allSatisfy { $0.contains("written by vim") }
+                    }
+                }
+            }
+        }
+
+        @Test("The history outlives the daemon, and is found under a document's new path")
+        func theHistoryOutlivesTheDaemon() throws {
+            try MountedDirectory.with { mount in
+                let folder = mount.path + "/folder"
+                try Program("mkdir").run(folder)
+                try Program("touch").run(folder + "/a.md")
+                _ = try Self.log(folder, until: "created by touch")
+                try mount.kill()
+                try mount.mount()
+                try Program("mv").run(folder, mount.path + "/moved")
+                let lines = try Self.log(mount.path + "/moved/a.md", until: "moved to moved")
+                #expect(lines.first?.hasPrefix("folder/a.md  created by touch") ?? false)
+                let json = try TruceCommand.run("log", mount.path, "--json", "-n", "1").text
+                #expect(json.contains(#""kind":"moved""#) && json.contains(#""newPath":"moved""#))
+                #expect(try Self.log(mount.path, until: "created by touch", "--by", "touch").count == 1)
+                #expect(try TruceCommand.run("log", mount.path, "--by", "nothing").text == "")
+                let wrong = try TruceCommand.attempt("log", mount.path, "--since", "soon")
+                #expect(wrong.ending == .exited(2))
+                #expect(wrong.errorText.contains("'soon' is no time"))
+            }
+        }
+
+        @Test("A question to a presenter and a read of a presented document are in the history")
+        func questionsAndReadsAreInTheHistory() throws {
+            try MountedDirectory.with(prepare: PresenterTests.writeNotes) { mount in
+                let notes = mount.path + "/notes.md"
+                let saver = try SaveCountingPresenter(notes)
+                try Program("cat").run(notes)
+                let lines = try Self.log(notes, until: "read by cat")
+                #expect(lines.contains { $0.contains("was asked: save for cat") })
+                try saver.program.end()
+            }
+        }
+
+        @Test("'truce watch' prints an event soon after it has happened")
+        func watchPrintsEvents() throws {
+            try MountedDirectory.with { mount in
+                let watch = try TruceCommand.start("watch", mount.path)
+                // The first event that the command prints shows that it watches. Until then, files are made.
+                var count = 0
+                try eventually(within: .seconds(10), "the first line of 'truce watch'") {
+                    count += 1
+                    try Program("touch").run("\(mount.path)/\(count).md")
+                    return watch.text.contains("created by touch")
+                }
+                try Program("rm").run(mount.path + "/1.md")
+                try eventually(within: .seconds(10), "the deletion in the output of 'truce watch'") {
+                    watch.text.contains("1.md  deleted by rm")
+                }
+                try watch.end()
+            }
+        }
+
+        @Test("'truce undo' takes back what the programs of a run wrote, and lists what stays")
+        func undoTakesARunBack() throws {
+            let names = ["cut.md", "edited.md", "renamed.md", "touched.md", "gone.md"]
+            try MountedDirectory.with(prepare: { source in
+                for name in names { try FileContents.write("before \(name)\n", to: "\(source)/\(name)") }
+            }) { mount in
+                let truce = try Lab.variable("TRUCE_BINARY")
+                let agent = """
+                    cd "$1" && echo agent >cut.md && sed -i s/before/agent/ edited.md
+                    echo agent >new && mv new renamed.md && echo agent >>touched.md && rm gone.md && echo agent >made.md
+                    echo again >>cut.md
+                    """
+                try Script("cd \"$1\" && exec \"$2\" run --name agent -- sh -c \"$3\" sh \"$1\"").run(
+                    mount.path, truce, agent)
+                try Script("echo mine >>\"$1\"/touched.md").run(mount.path)
+                _ = try Self.log(mount.path + "/touched.md", until: "written by", "--by", "agent")
+                try eventually(within: .seconds(10), "the last write in the history") {
+                    try Self.log(mount.path + "/touched.md", until: "written by").count {
+                        $0.contains("written by")
+                    } == 2
+                }
+                let plan = try TruceCommand.attempt("undo", "--by", "agent", "--dry-run", mount.path)
+                #expect(plan.ending == .exited(1))
+                #expect(try FileContents.text(of: mount.path + "/cut.md") == "agent\nagain\n")
+                let undo = try TruceCommand.attempt("undo", "--by", "agent", mount.path)
+                #expect(undo.ending == .exited(1))
+                for name in ["cut.md", "edited.md", "renamed.md"] {
+                    #expect(undo.text.contains("\(name): restored from version"))
+                    #expect(try FileContents.text(of: "\(mount.path)/\(name)") == "before \(name)\n")
+                }
+                #expect(undo.text.contains("has changed it since; version"))
+                #expect(
+                    try FileContents.text(of: mount.path + "/touched.md")
+                        == "before touched.md\nagent\nmine\n")
+                #expect(undo.text.contains("gone.md: stays: the run deleted it; version"))
+                #expect(undo.text.contains("made.md: stays: the run made it"))
+                #expect(undo.errorText.contains("3 of 6 documents stay"))
+                let nothing = try TruceCommand.attempt("undo", "--by", "no-such-run", mount.path)
+                #expect(nothing.ending == .exited(3))
+            }
+        }
+
+        @Test("A user sees only events of documents that the user may read")
+        func aUserSeesOnlyReadableDocuments() throws {
+            guard geteuid() == 0 else {
+                return print("only root mounts for other users: shown by root's run")
+            }
+            try MountedDirectory.with("allow_other") { mount in
+                try Script("umask 022; echo a >\"$1\"/open.md; umask 077; echo b >\"$1\"/closed.md").run(
+                    mount.path)
+                _ = try Self.log(mount.path, until: "closed.md")
+                let text = try Script("exec setpriv --reuid 12345 --clear-groups --regid 12345 \"$@\"")
+                    .run(try Lab.variable("TRUCE_BINARY"), "log", mount.path).text
+                #expect(text.contains("open.md"))
+                #expect(!text.contains("closed.md"))
+            }
+        }
+    }
+}
