@@ -49,9 +49,6 @@ public enum PathSetting: Hashable, Sendable {
         case log
         case wait
         case hold
-
-        /// Whether the setting has an effect. A configuration file with a setting without effect is refused.
-        public var isInThisRelease: Bool { ![.keep, .keepFor, .keepCount, .log].contains(self) }
     }
 
     public var kind: Kind {

@@ -53,6 +53,7 @@ final class MountContext: Sendable {
             using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle,
             knowing: ProgramClasses(configuration.programs), and: engine.runs)
         policies = PathPolicies(configuration.paths)
+        store?.limitHistory { [policies] path in policies.present?.limitsOfHistory(ofFileAt: path) }
         submounts = Submounts(
             source: try root.status(), at: Array(configuration.sourceName.utf8), in: try MountTable.current(),
             forbidden: configuration.forbidden)
@@ -63,6 +64,10 @@ final class MountContext: Sendable {
     var hasEnded: Bool { isOver.load(ordering: .relaxed) }
     /// Whether the source has a store, the daemon's own directory.
     var hasStore: Bool { store.map { $0.absence == nil } ?? false }
+
+    /// Whether contents may have to be preserved before a write that endangers nothing (``WriteHistory``).
+    @inline(__always)
+    var keepsHistory: Bool { !engine.runs.isEmpty || policies.hasWriteRules }
 
     /// Returns how long the kernel may cache the name and the attributes of a node.
     func validity(of node: Node) -> Validity {

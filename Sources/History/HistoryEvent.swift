@@ -80,6 +80,9 @@ package struct HistoryEvent: Hashable, Sendable {
     /// The rights of the directories above the document that some users could not enter at the event.
     package var closed: [FileRights] = []
 
+    /// The `detail` of a step by a run that passes all waits.
+    package static let passesWaits = "uncoordinated"
+
     package init(_ kind: HistoryKind, _ path: [UInt8], to newPath: [UInt8]? = nil, at time: Int64) {
         self.kind = kind
         self.path = path

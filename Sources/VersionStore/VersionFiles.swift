@@ -69,6 +69,7 @@ final class VersionFiles: Sendable {
     private let index = Mutex(VersionIndex())
     let deferral = Deferral()
     let changes = ChangeObservers()
+    private let findLimits = Mutex<(@Sendable ([UInt8]) -> KeptWritesLimits?)?>(nil)
 
     init(
         _ layout: consuming StoreLayout, _ settings: StoreSettings, writers: LinkWriters
@@ -105,6 +106,16 @@ final class VersionFiles: Sendable {
         _ body: (inout VersionIndex) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         try index.withLock { (index) throws(Failure) in try body(&index) }
+    }
+
+    /// Returns the limits of a document's history; nil if it has no limits of its own.
+    func historyLimits(ofFileAt path: [UInt8]) -> KeptWritesLimits? {
+        let find = findLimits.withLock { $0 }
+        return find?(path)
+    }
+
+    func limitHistory(by find: @escaping @Sendable ([UInt8]) -> KeptWritesLimits?) {
+        findLimits.withLock { $0 = find }
     }
 
     /// Preserves a file by giving it a second name in the store.

@@ -36,6 +36,9 @@ package struct PreservationCause: RawRepresentable, Hashable, Sendable {
     /// A tool that synchronises files left a conflict copy of the document.
     package static let sync = PreservationCause(rawValue: "sync")
 
+    /// Whether such a version is part of a document's history: nothing was about to be lost when it was made.
+    package var isHistory: Bool { self == .write }
+
     /// The standing of a version with this cause, if nothing else is said. Two programs disagreed about the contents if the
     /// standing is a conflict. One program then possibly never saw the contents of the other.
     var standing: Standing {

@@ -72,6 +72,12 @@ package final class VersionStore: Sendable {
     /// daemon calls this regularly.
     package func prune() { files?.prune() }
 
+    /// Gives the histories of documents limits of their own. `find` returns the limits of the document at a path; nil if the
+    /// limits of all versions apply. It is called on any thread, under no lock.
+    package func limitHistory(by find: @escaping @Sendable ([UInt8]) -> KeptWritesLimits?) {
+        files?.limitHistory(by: find)
+    }
+
     /// Removes the store if this object created it. The daemon calls this when the mount fails.
     package func discardIfNew(in root: borrowing OwnedDescriptor) {
         if files?.isNew == true { StoreLayout.remove(from: root, log: log) }

@@ -242,7 +242,7 @@ extension RunRegistry {
     }
 
     /// Whether any of these runs passes all waits.
-    func passesWaits(_ party: Party) -> Bool {
+    package func passesWaits(_ party: Party) -> Bool {
         if isEmpty { return false }
         let numbers = party.runNumbers
         return !numbers.isEmpty

@@ -113,6 +113,8 @@ final class Handle: Claimant {
     /// Whether the daemon has told the kernel to drop its cache of the file, and the kernel has not read the file since then.
     let awaitsFirstRead = Atomic(false)
     let overwriteReview = Atomic(OverwriteReview.due)
+    /// Whether the contents before the writes of this handle are preserved, as far as ``WriteHistory`` requires it.
+    let isHistoryKept = Atomic(false)
     /// The number of the last READ of the file before this handle was opened. At the open, the kernel drops its cache of the
     /// file, so earlier READs have no effect (``DataOrder``).
     let readsBefore = Atomic<UInt64>(0)

@@ -235,11 +235,13 @@ struct Draft {
         }
     }
 
-    /// Whether the history has the steps with a file of this name: it is a document, or a run has written it.
+    /// Whether the history has the steps with a file of this name: it is a document, a run has written it, or the step is a read
+    /// of a presented file or of one whose reads a rule asks for. Of git's own files, it has only such reads.
     mutating func isLogged(_ place: Place, _ step: HistoryStep) -> Bool {
         let itemClass = Node.itemClass(of: place.name, in: place.directory)
-        if step.author?.run != nil, itemClass != .private { return true }
-        return !folder(place.directory).isInternal && itemClass == .document
+        if case .read = step.kind { return itemClass != .private }
+        if folder(place.directory).isInternal { return false }
+        return itemClass == .document || step.author?.run != nil && itemClass != .private
     }
 
     /// Whether a file differs from what it was when a program opened it. A file that cannot be examined counts as changed.
@@ -265,6 +267,7 @@ struct Draft {
         event.actor = HistoryActor(
             program: step.author?.program ?? [], process: step.author?.process ?? 0, user: step.user,
             run: step.author?.actor.map { Array($0.utf8) }, runProcess: step.author?.run?.pid)
+        if step.author?.passesWaits ?? false { event.detail = HistoryEvent.passesWaits }
         let holder = target ?? place
         event.closed = folder(holder.directory).closed
         if target != nil { event.closed += folder(place.directory).closed }

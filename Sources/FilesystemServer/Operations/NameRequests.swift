@@ -207,14 +207,14 @@ final class NameRequests: Sendable {
         ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
     }
 
-    /// Preserves the contents that documents had before a run replaces or removes them. Then calls `next`.
+    /// Preserves the contents that documents had before a program replaces or removes them, if a run or a rule asks for it. Then calls `next`.
     private func keepHistory(
         of files: EndangeredFiles, _ request: ClaimedRequest, reply: consuming Reply,
         then next: @escaping @Sendable (consuming Reply) -> Void
     ) {
         let author = { [processes] in processes.author(ofThread: request.thread) }
         let nodes = ([files.replaced, files.leaving].compactMap(\.self) + files.aside).filter {
-            $0.kind == S_IFREG && writeHistory.isDue($0, by: author())
+            $0.kind == S_IFREG && writeHistory.isDue($0, by: author(), thread: request.thread)
         }
         guard let first = nodes.first else { return next(reply) }
         let (known, user, parked) = (author(), request.user, Parked(reply))

@@ -12,8 +12,13 @@ final class Author: Sendable {
     let run: RunID?
     /// The name of the run, or the name that the environment of the process has in `TRUCE_ACTOR`.
     let actor: String?
+    /// Whether the run passes all waits: `truce run --uncoordinated`.
+    let passesWaits: Bool
 
-    init(program: [UInt8], process: Int32, run: RunID? = nil, actor: String? = nil) {
+    init(
+        program: [UInt8], process: Int32, run: RunID? = nil, actor: String? = nil, passesWaits: Bool = false
+    ) {
+        self.passesWaits = passesWaits
         self.program = program
         self.process = process
         self.run = run
@@ -65,11 +70,12 @@ extension ProcessResolver {
         if let known = authors.find(thread, at: now) { return known }
         let process = process(ofOpener: thread)
         guard process > 0 else { return nil }
-        let run = actors.hasRuns ? currentParty(ofThread: thread).run : nil
+        let party = actors.hasRuns ? currentParty(ofThread: thread) : nil
+        let run = party?.run
         let name = run == nil ? processID(of: process).flatMap { actors.namedActor(of: $0) } : nil
         let author = Author(
             program: ProcessInspection.program(ofThread: process) ?? [], process: process, run: run,
-            actor: name)
+            actor: name, passesWaits: party.map { actors.passesWaits($0) } ?? false)
         authors.note(author, of: thread, at: now)
         return author
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 import Synchronization
+package import VersionStore
 
 /// A setting that an entry `[[paths]]` of a configuration file can give to files and programs.
 package struct PolicySetting<Value: Sendable>: Sendable {
@@ -94,12 +95,11 @@ package struct PolicyTable: Sendable {
         let isInGitDirectory = parts.dropLast().contains { $0.elementsEqual(".git".utf8) }
         let itemClass = ItemClass(
             of: Array(parts.last ?? []), in: isInGitDirectory ? .gitDirectory : .ordinary)
-        let all: [PathSetting] = [
+        return [
             .unseen(PolicySetting.unseen.standard), .itemClass(itemClass), .keep(PolicySetting.keep.standard),
             .keepFor(PolicySetting.keepFor.standard), .keepCount(PolicySetting.keepCount.standard),
             .log(PolicySetting.log.standard), .wait(bounds.wait), .hold(bounds.hold),
         ]
-        return all.filter(\.kind.isInThisRelease)
     }
 
     package var isEmpty: Bool { rules.allSatisfy(\.isEmpty) }
@@ -119,6 +119,21 @@ package struct PolicyTable: Sendable {
 
     fileprivate var classRules: [PathRule] { rules[PathSetting.Kind.itemClass.place] }
     fileprivate var hasBounds: Bool { [PathSetting.Kind.wait, .hold].contains { !rules[$0.place].isEmpty } }
+    fileprivate var keepsWrites: Bool {
+        rules[PathSetting.Kind.keep.place].contains { $0.setting == .keep(.writes) }
+    }
+    fileprivate var logsReads: Bool {
+        rules[PathSetting.Kind.log.place].contains { $0.setting == .log(.reads) }
+    }
+
+    /// Returns how long and how many versions of a file's history are preserved. Returns nil if the contents before a write are
+    /// preserved for no program by a rule, so that only the general limits apply.
+    package func limitsOfHistory(ofFileAt path: [UInt8]) -> KeptWritesLimits? {
+        guard rules(forFileAt: path).contains(where: { $0.setting == .keep(.writes) }) else { return nil }
+        return KeptWritesLimits(
+            age: value(of: .keepFor, forFileAt: path) { _ in false },
+            versions: value(of: .keepCount, forFileAt: path) { _ in false })
+    }
 
     /// Returns the rules of all settings that decide about a file for some program, in the order in which they decide.
     package func rules(forFileAt path: [UInt8]) -> [PathRule] {
@@ -138,12 +153,16 @@ final class PathPolicies: Sendable {
     private let hasRules: Atomic<Bool>
     private let classRuleCount: Atomic<Int>
     private let hasBoundRules: Atomic<Bool>
+    private let keepsWrites: Atomic<Bool>
+    private let logsReads: Atomic<Bool>
 
     init(_ rules: [PathRule]) {
         let table = PolicyTable(rules)
         hasRules = Atomic(!table.isEmpty)
         classRuleCount = Atomic(table.classRules.count)
         hasBoundRules = Atomic(table.hasBounds)
+        keepsWrites = Atomic(table.keepsWrites)
+        logsReads = Atomic(table.logsReads)
         self.table = Mutex(table)
     }
 
@@ -156,6 +175,10 @@ final class PathPolicies: Sendable {
     var hasClassRules: Bool { classRuleCount.load(ordering: .relaxed) > 0 }
     /// Whether rules give files time limits.
     var hasBounds: Bool { hasBoundRules.load(ordering: .relaxed) }
+    /// Whether a rule preserves the contents before each write of some files.
+    var hasWriteRules: Bool { keepsWrites.load(ordering: .relaxed) }
+    /// Whether a rule adds the reads of some files to the log.
+    var hasReadRules: Bool { logsReads.load(ordering: .relaxed) }
 
     /// Replaces the rules. Returns whether files may have another class now.
     func replace(by rules: [PathRule]) -> Bool {
@@ -167,6 +190,8 @@ final class PathPolicies: Sendable {
         hasRules.store(!next.isEmpty, ordering: .releasing)
         classRuleCount.store(next.classRules.count, ordering: .releasing)
         hasBoundRules.store(next.hasBounds, ordering: .releasing)
+        keepsWrites.store(next.keepsWrites, ordering: .releasing)
+        logsReads.store(next.logsReads, ordering: .releasing)
         return former.classRules != next.classRules
     }
 

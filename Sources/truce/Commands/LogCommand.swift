@@ -13,8 +13,9 @@ struct LogCommand: ParsableCommand {
             commandName: "log",
             abstract: "Shows what programs did with a file, or with the files below a folder.",
             discussion: """
-                The list has the programs that made, wrote, moved and deleted files, and that read presented files. It also \
-                has questions to presenters, and what was preserved. Events stay for 30 days at most.
+                The list has the programs that made, wrote, moved and deleted files, and that read presented files, or files \
+                with log = "reads" in a configuration file. It also has questions to presenters, and what was preserved. \
+                Events stay for 30 days at most.
                 """)
     }
 
@@ -129,7 +130,8 @@ extension HistoryEventForm {
             return
                 "\(HistoryOutput.local(time))  \(detail ?? "some") events are missing: too many came at once"
         }
-        return "\(HistoryOutput.local(time))  \(path.printable)  \(words)"
+        let passed = detail == "uncoordinated" ? ", which passes all waits" : ""
+        return "\(HistoryOutput.local(time))  \(path.printable)  \(words)\(passed)"
     }
 
     private var words: String {

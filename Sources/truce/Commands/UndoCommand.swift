@@ -14,8 +14,9 @@ struct UndoCommand: ParsableCommand {
             discussion: """
                 Each document that the run wrote gets the contents that it had before, if no other program has written it \
                 since. What the run wrote is preserved as a version first. The command lists each document that stays, \
-                with the reason. If several runs have the name, the last one is taken back. Exit code 1: some \
-                documents stay.
+                with the reason: another program has written it, the run deleted it, or its former contents are not \
+                preserved any more. Git's own files are left alone. If several runs have the name, the last one is taken \
+                back. Exit code 1: some documents stay.
                 """)
     }
 

@@ -40,7 +40,9 @@ extension VersionForm {
         case "unseen":
             let seen = readTime.map { ", which had read the contents of \(VersionTime.text($0, at: now))" }
             return "saved over by \(saver?.text ?? "a program")" + (seen ?? ", which had not read it")
-        case "write": return "replaced by \(saver?.text ?? "a program")"
+        case "write":
+            let seen = readTime.map { ", which had read the contents of \(VersionTime.text($0, at: now))" }
+            return "before a change by \(saver?.text ?? "a program")" + (seen ?? "")
         case "sync":
             let copy = conflictCopy.map { ", which has the contents of '\($0.printable)'" } ?? ""
             return "conflict copy of \(saver?.text ?? "a program that synchronises files")\(copy)"

@@ -64,10 +64,13 @@ import Testing
                 "\($0.kind.rawValue)=\($0.value)"
             }
         }
-        #expect(standards("a/b.txt") == ["unseen=keep", "class=document", "wait=15s", "hold=10s"])
-        #expect(standards("a/b.log") == ["unseen=keep", "class=log", "wait=15s", "hold=10s"])
-        #expect(standards("a.sqlite") == ["unseen=keep", "class=database", "wait=15s", "hold=10s"])
-        #expect(standards("") == ["unseen=keep", "class=document", "wait=15s", "hold=10s"])
+        let others = [
+            "keep=losses", "keep-for=2d", "keep-count=100", "log=changes", "wait=15s", "hold=10s",
+        ]
+        #expect(standards("a/b.txt") == ["unseen=keep", "class=document"] + others)
+        #expect(standards("a/b.log") == ["unseen=keep", "class=log"] + others)
+        #expect(standards("a.sqlite") == ["unseen=keep", "class=database"] + others)
+        #expect(standards("") == ["unseen=keep", "class=document"] + others)
     }
 
     @Test(

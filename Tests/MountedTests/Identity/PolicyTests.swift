@@ -36,15 +36,16 @@ extension MountTests {
             try MountedDirectory.with(environment: user.environment) { mount in
                 let (notes, source) = (mount.path + "/a/notes.md", mount.path + "/.truce.toml")
                 try Program("mkdir").run(mount.path + "/a")
-                #expect(
-                    try Self.show(notes) == [
-                        "unseen = keep", "class = document", "wait = 15s", "hold = 10s",
-                    ])
+                let others = [
+                    "keep = losses", "keep-for = 2d", "keep-count = 100", "log = changes", "wait = 15s",
+                    "hold = 10s",
+                ]
+                let shownOthers = others.map { "\($0) (the standard value)" }
+                #expect(try Self.show(notes) == ["unseen = keep", "class = document"] + others)
                 #expect(
                     try Self.show(notes, origin: true) == [
                         "unseen = keep (the standard value)", "class = document (the standard value)",
-                        "wait = 15s (the standard value)", "hold = 10s (the standard value)",
-                    ])
+                    ] + shownOthers)
                 try FileContents.write("[[paths]]\npattern = \"*.md\"\nunseen = \"fail\"\n", to: source)
                 #expect(
                     try Self.show(notes, origin: true)[0] == "unseen = fail (\(source):3, pattern '*.md')")
@@ -63,14 +64,12 @@ extension MountTests {
                     try Self.show(notes, origin: true) == [
                         "unseen = off for background, shells (\(user.file):7, pattern '*.md')",
                         "unseen = keep (\(user.file):3, pattern '/a/')",
-                        "class = document (the standard value)", "wait = 15s (the standard value)",
-                        "hold = 10s (the standard value)",
-                    ])
+                        "class = document (the standard value)",
+                    ] + shownOthers)
                 #expect(
                     try Self.show(mount.path + "/notes.md") == [
                         "unseen = off for background, shells", "unseen = fail", "class = document",
-                        "wait = 15s", "hold = 10s",
-                    ])
+                    ] + others)
                 try Program("rm").run(user.file, source)
                 #expect(try Self.show(notes)[0] == "unseen = keep")
                 let outcome = try TruceCommand.attempt("config", "show", user.directory)

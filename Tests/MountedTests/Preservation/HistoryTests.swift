@@ -170,6 +170,96 @@ extension MountTests {
             }
         }
 
+        @Test(
+            "'truce undo' takes back the saves of vim, sed and git in a run, and leaves git's own files alone"
+        )
+        func undoTakesBackRealPrograms() throws {
+            let environment = ["AUTHOR", "COMMITTER"].map { "GIT_\($0)_NAME=a GIT_\($0)_EMAIL=a@b" }
+            let prepare = """
+                cd "$1" && git init -q
+                for name in by-git by-vim by-sed by-shell; do echo old >$name.md; done
+                git add . && git commit -qm old && echo new >by-git.md && git commit -qam new
+                """
+            try MountedDirectory.with(prepare: {
+                try Script("export \(environment.joined(separator: " ")); " + prepare).run($0)
+            }) { mount in
+                let agent = """
+                    cd "$1" && git reset -q --hard HEAD~1 && sed -i s/old/agent/ by-sed.md
+                    vim -N -u NONE -es -c s/old/agent/ -c wq by-vim.md; echo agent >by-shell.md
+                    git add by-sed.md && \(environment.joined(separator: " ")) git commit -qm agent
+                    """
+                try Script("cd \"$1\" && exec \"$2\" run --name agent -- sh -c \"$3\" sh \"$1\"").run(
+                    mount.path, try Lab.variable("TRUCE_BINARY"), agent)
+                _ = try Self.log(mount.path, until: "by-shell.md  written by sh")
+                let head = try Program("git").run("-C", mount.path, "rev-parse", "HEAD").text
+                let undo = try TruceCommand.attempt("undo", "--by", "agent", mount.path)
+                #expect(undo.ending == .exited(0), "\(undo.text)\(undo.errorText)")
+                #expect(undo.text.split(separator: "\n").count == 4, "\(undo.text)")
+                for name in ["by-vim", "by-sed", "by-shell"] {
+                    #expect(try FileContents.text(of: "\(mount.path)/\(name).md") == "old\n")
+                }
+                #expect(try FileContents.text(of: mount.path + "/by-git.md") == "new\n")
+                #expect(try Program("git").run("-C", mount.path, "rev-parse", "HEAD").text == head)
+            }
+        }
+
+        @Test("keep = \"writes\" preserves the contents before each write, up to keep-count")
+        func aRulePreservesEachGeneration() throws {
+            let rule = "[[paths]]\npattern = \"*.md\"\nkeep = \"writes\"\nkeep-count = 4\n"
+            try MountedDirectory.with(prepare: { source in
+                try FileContents.write(rule, to: source + "/.truce.toml")
+                for name in ["notes.md", "other.txt"] {
+                    try FileContents.write("0\n", to: "\(source)/\(name)")
+                }
+            }) { mount in
+                let notes = mount.path + "/notes.md"
+                try Script("cd \"$1\"; for n in 1 2; do echo $n >notes.md; echo $n >other.txt; done").run(
+                    mount.path)
+                try Program("sed").run("-i", "s/2/3/", notes)
+                try Program("vim").run("-N", "-u", "NONE", "-es", "-c", "s/3/4/", "-c", "wq", notes)
+                try Script("cp /dev/null \"$1\"; echo 5 >>\"$1\"; echo 6 >>\"$1\"").run(notes)
+                // An open without a write makes no generation.
+                try Script(": >>\"$1\"; : >>\"$1\"").run(notes)
+                let versions = try TruceCommand.run("versions", notes).text.split(separator: "\n")
+                let contents = try versions.map { line in
+                    try TruceCommand.run("versions", notes, "show", String(line.prefix(16))).text
+                }
+                #expect(contents.sorted() == ["3\n", "4\n", "5\n", "5\n6\n"], "\(versions)")
+                #expect(versions.allSatisfy { $0.contains("before a change by ") }, "\(versions)")
+                #expect(versions.contains { $0.contains("before a change by vim") }, "\(versions)")
+                #expect(try TruceCommand.run("versions", mount.path + "/other.txt").text == "")
+                try Script("echo 7 >\"$1\"").run(notes)
+                try Program("rm").run(notes)
+                let last = try TruceCommand.run("versions", notes).text
+                #expect(last.contains("before a change by rm"), "\(last)")
+            }
+        }
+
+        @Test("log = \"reads\" adds the reads of some files to the history")
+        func aRuleAddsReads() throws {
+            let directory = try Lab.freshDirectory("configuration")
+            try Program("mkdir").run(directory + "/truce")
+            try FileContents.write(
+                "[[paths]]\npattern = \"*.md\"\nlog = \"reads\"\n", to: directory + "/truce/truce.toml")
+            try MountedDirectory.with(environment: ["XDG_CONFIG_HOME": directory]) { source in
+                for name in ["a.md", "a.txt"] { try FileContents.write("a\n", to: "\(source)/\(name)") }
+            } body: { mount in
+                try Program("cat").run(mount.path + "/a.txt", mount.path + "/a.md")
+                let lines = try Self.log(mount.path, until: "read by cat")
+                #expect(lines.count == 1 && lines[0].hasPrefix("a.md  "), "\(lines)")
+            }
+        }
+
+        @Test("The history says that a command with --uncoordinated passed all waits")
+        func uncoordinatedStepsAreMarked() throws {
+            try MountedDirectory.with { mount in
+                try Script("cd \"$1\"; exec \"$2\" run --uncoordinated --name hurry -- touch a.md").run(
+                    mount.path, try Lab.variable("TRUCE_BINARY"))
+                let lines = try Self.log(mount.path + "/a.md", until: "run 'hurry'")
+                #expect(lines.allSatisfy { $0.hasSuffix("run 'hurry', which passes all waits") }, "\(lines)")
+            }
+        }
+
         @Test("A user sees only events of documents that the user may read")
         func aUserSeesOnlyReadableDocuments() throws {
             guard geteuid() == 0 else {

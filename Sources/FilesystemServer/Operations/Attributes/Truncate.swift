@@ -35,7 +35,7 @@ extension SetAttributes {
             || engine.runs.hasForeignChange(of: node.item, for: request.identify)
         let review = unseenOverwrites.review(node, by: request.thread)
         let author = context.processes.author(ofThread: request.thread)
-        let isKept = writeHistory.isDue(node, by: author)
+        let isKept = writeHistory.isDue(node, by: author, thread: request.thread)
         guard
             isEndangering || isKept || node.hasLinksWithoutWriters || review != nil
                 || engine.suspendedWriter(beside: claim) != nil

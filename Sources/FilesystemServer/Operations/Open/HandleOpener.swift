@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
@@ -59,14 +60,20 @@ final class HandleOpener: Sendable {
         }
     }
 
-    /// Notes an open for reading in the history, if the file is presented.
+    /// Notes an open for reading in the history, if the file is presented, or if a rule asks for it.
     @inline(__always)
     private func noteReadInHistory(_ handle: Handle) {
-        guard engine.hasAwareClients, context.history.isRecording, engine.isPresented(handle.item) else {
-            return
-        }
+        guard engine.hasAwareClients || context.policies.hasReadRules, context.history.isRecording,
+            isReadLogged(handle)
+        else { return }
         context.history.note(
             .read, handle.node, by: context.processes.author(ofThread: handle.thread), user: handle.user)
+    }
+
+    private func isReadLogged(_ handle: Handle) -> Bool {
+        if engine.hasAwareClients, engine.isPresented(handle.item) { return true }
+        guard context.policies.hasReadRules else { return false }
+        return context.policy(of: .log, forFileAt: handle.node.path, usedBy: handle.thread) == .reads
     }
 
     /// Connects a handle with the file's data, and adds the handle to the table. Truncates the file if the open asks

@@ -19,7 +19,7 @@ final class OpenPreservation: Sendable {
         case preserving(Grant)
         /// The program would perhaps replace contents that it has not read (``UnseenOverwrites``).
         case reviewing(ChangeReview)
-        /// The contents are preserved, because a run is about to write the file (``WriteHistory``).
+        /// The contents are preserved, because a run is about to write the file, or a rule asks for it (``WriteHistory``).
         case keepingHistory(Grant?)
     }
 
@@ -68,7 +68,7 @@ final class OpenPreservation: Sendable {
         if isChange, handle.overwrite == .due, let review = unseenOverwrites.review(handle) {
             return .reviewing(review)
         }
-        if isChange, writeHistory.isDue(handle.node, by: handle.author) { return .keepingHistory(grant) }
+        if isChange, writeHistory.isDue(handle) { return .keepingHistory(grant) }
         if let grant {
             let writesBack = cleanWriters.mayHoldDirtyPages(grant, on: handle.node)
             if writesBack || grant.preempted.contains(where: \.isClean) {
@@ -106,9 +106,7 @@ final class OpenPreservation: Sendable {
             }
         case .keepingHistory(let grant):
             context.work(on: handle.node, for: .preserving) { [self] in
-                if waiter.isAwaited() {
-                    writeHistory.preserve(handle.node, by: handle.author, user: handle.user)
-                }
+                if waiter.isAwaited() { writeHistory.preserve(for: handle) }
                 proceed(handle, grant, waiter)
             }
         }

@@ -56,8 +56,8 @@ extension Rename: NameOperation {
     /// document is among them, because the save removes it later.
     func endangered(by move: RenameFacts, _ save: SaveAssessment?) -> EndangeredFiles {
         if move.isExchange { return EndangeredFiles(aside: [move.node, move.target].compactMap(\.self)) }
-        // While there is no run, the classes of the names are not determined, because that takes time.
-        let leaves = !context.engine.runs.isEmpty && move.to.isPrivate && !move.from.isPrivate
+        // The classes of the names are determined only if they are needed, because that takes time.
+        let leaves = context.keepsHistory && move.to.isPrivate && !move.from.isPrivate
         return EndangeredFiles(
             replaced: move.target, aside: save?.keepsName ?? false ? [move.node] : [],
             leaving: leaves ? move.node : nil)
