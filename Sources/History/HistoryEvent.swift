@@ -38,13 +38,16 @@ package struct HistoryActor: Hashable, Sendable {
     package var user: UInt32?
     /// The name of the run of `truce run`, or the value of `TRUCE_ACTOR`; nil if the program ran without them.
     package var run: [UInt8]?
-    /// The process ID of `truce run`, which tells two runs with the same name apart; nil if there is no run.
+    /// The process ID of `truce run`; nil if there is no run.
     package var runProcess: Int32?
+    /// A text that no other run of the source has, also not one of a later daemon; nil if there is no run.
+    package var runIdentity: String?
 
     package init(
         program: [UInt8] = [], process: Int32 = 0, user: UInt32? = nil, run: [UInt8]? = nil,
-        runProcess: Int32? = nil
+        runProcess: Int32? = nil, runIdentity: String? = nil
     ) {
+        self.runIdentity = runIdentity
         self.program = program
         self.process = process
         self.user = user

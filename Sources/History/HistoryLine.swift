@@ -24,8 +24,8 @@ enum HistoryLine {
         add("p", event.path, to: &line)
         if let newPath = event.newPath { add("q", newPath, to: &line) }
         if let source = event.source { add("f", source, to: &line) }
-        add(event.actor, "c", "i", "u", "r", "s", to: &line)
-        if let author = event.author { add(author, "C", "I", "U", "R", "S", to: &line) }
+        add(event.actor, "c", "i", "u", "r", "s", "z", to: &line)
+        if let author = event.author { add(author, "C", "I", "U", "R", "S", "Z", to: &line) }
         if let generation = event.generation { add("g", generation.utf8, to: &line) }
         if let version = event.version { add("v", version.utf8, to: &line) }
         if let detail = event.detail { add("d", detail.utf8, to: &line) }
@@ -83,19 +83,21 @@ enum HistoryLine {
         case UInt8(ascii: "u"): actor.user = UInt32(text(value))
         case UInt8(ascii: "r"): actor.run = value
         case UInt8(ascii: "s"): actor.runProcess = Int32(text(value))
+        case UInt8(ascii: "z"): actor.runIdentity = text(value)
         default: break
         }
     }
 
     private static func add(
         _ actor: HistoryActor, _ program: StaticString, _ process: StaticString, _ user: StaticString,
-        _ run: StaticString, _ runProcess: StaticString, to line: inout [UInt8]
+        _ run: StaticString, _ runProcess: StaticString, _ runIdentity: StaticString, to line: inout [UInt8]
     ) {
         if !actor.program.isEmpty { add(program, actor.program, to: &line) }
         if actor.process != 0 { add(process, actor.process, to: &line) }
         if let number = actor.user { add(user, number, to: &line) }
         if let name = actor.run { add(run, name, to: &line) }
         if let number = actor.runProcess { add(runProcess, number, to: &line) }
+        if let identity = actor.runIdentity { add(runIdentity, identity.utf8, to: &line) }
     }
 
     private static func add(_ key: StaticString, _ value: some Sequence<UInt8>, to line: inout [UInt8]) {

@@ -121,7 +121,7 @@ extension MessageSamples {
     }
 
     private static var event: HistoryEventForm {
-        let actor = HistoryActorForm(program: "sed", pid: 4, user: 5, run: "agent", runPid: 6)
+        let actor = HistoryActorForm(program: "sed", pid: 4, user: 5, run: "agent", runPid: 6, runID: "8-1")
         var event = HistoryEventForm(
             number: 7, time: 1.5, kind: "saved-over", path: bytes, newPath: bytes, source: bytes,
             actor: actor)

@@ -59,7 +59,7 @@ struct HistoryLogTests {
         var event = HistoryEvent(kind, bytes(path), to: newPath.map(bytes), at: time)
         event.actor = HistoryActor(
             program: bytes(program), process: process, user: 1000, run: run.map(bytes),
-            runProcess: run == nil ? nil : 70)
+            runProcess: run == nil ? nil : 70, runIdentity: run == nil ? nil : "5-1")
         return event
     }
 

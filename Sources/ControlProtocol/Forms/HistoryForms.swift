@@ -105,8 +105,13 @@ package struct HistoryActorForm: Hashable, Sendable, Codable {
     package var run: String?
     /// The process ID of `truce run`.
     package var runPid: Int32?
+    /// A text that no other run of the source has.
+    package var runID: String?
 
-    package init(program: String, pid: Int32?, user: UInt32?, run: String?, runPid: Int32?) {
+    package init(
+        program: String, pid: Int32?, user: UInt32?, run: String?, runPid: Int32?, runID: String? = nil
+    ) {
+        self.runID = runID
         self.program = program
         self.pid = pid
         self.user = user

@@ -82,7 +82,8 @@ final class HistoryDrafts: Sendable {
         let (process, program) = attribution.identity
         event.actor = HistoryActor(
             program: program ?? [], process: process, user: attribution.user,
-            run: attribution.run.map { Array($0.name.utf8) }, runProcess: attribution.run?.pid)
+            run: attribution.run.map { Array($0.name.utf8) }, runProcess: attribution.run?.pid,
+            runIdentity: attribution.run.map(HistoryActor.identity))
         event.detail = step.detail
         return event
     }
@@ -266,7 +267,8 @@ struct Draft {
         var event = HistoryEvent(kind, place.path, to: target?.path, at: clock.time(of: step.moment))
         event.actor = HistoryActor(
             program: step.author?.program ?? [], process: step.author?.process ?? 0, user: step.user,
-            run: step.author?.actor.map { Array($0.utf8) }, runProcess: step.author?.run?.pid)
+            run: step.author?.actor.map { Array($0.utf8) }, runProcess: step.author?.run?.pid,
+            runIdentity: step.author?.run.map(HistoryActor.identity))
         if step.author?.passesWaits ?? false { event.detail = HistoryEvent.passesWaits }
         let holder = target ?? place
         event.closed = folder(holder.directory).closed

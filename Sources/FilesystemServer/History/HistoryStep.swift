@@ -65,6 +65,12 @@ extension HistoryEvent {
 }
 
 extension HistoryActor {
+    /// The time at which the daemon began, in nanoseconds since 1970.
+    private static let daemonBegan = WallClock.nanoseconds()
+
+    /// A name of a run that no run of another daemon has: each daemon numbers its runs from 1, and process IDs come again.
+    static func identity(of run: RunID) -> String { "\(daemonBegan)-\(run.number)" }
+
     fileprivate init(_ actor: VersionActor) {
         self.init(
             program: Array(actor.program.utf8), process: actor.process ?? 0, user: actor.user,

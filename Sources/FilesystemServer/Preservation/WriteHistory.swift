@@ -101,7 +101,6 @@ final class WriteHistory: Sendable {
                 try mayLink
                 ? linkOrCopy(descriptor, of: node, to: store, for: request)
                 : store.preserveByCopying(descriptor.descriptor, for: request)
-            engine.counters.preserved.count()
             context.history.note(.preserved(id, .write), node, by: author, user: user)
             note(node.item, Stamp(status))
         } catch {

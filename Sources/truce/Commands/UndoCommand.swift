@@ -57,14 +57,14 @@ struct UndoCommand: ParsableCommand {
             $0.actor.run == by
         }
         guard let last = own.last else { return [] }
-        let events = own.filter { $0.actor.runPid == last.actor.runPid }
+        let events = own.filter { $0.actor.runID == last.actor.runID }
         guard let first = events.first else { return [] }
         // A move can lead a document out of PATH or into it, so the events of the whole mount are needed. The time of an event
         // is rounded in a message, so the search begins a second earlier.
         let all = try client.history(of: [], since: first.time - 1, atMost: .max).events.filter {
             $0.number >= first.number
         }
-        return UndoPlan(of: by, started: last.actor.runPid, in: all).steps.filter {
+        return UndoPlan(of: by, last.actor.runID, in: all).steps.filter {
             mounted.pathInMount.isEmpty || $0.path.isPath(atOrBelow: mounted.pathInMount)
         }
     }
@@ -184,18 +184,18 @@ struct UndoPlan {
     }
 
     private let run: String
-    private let started: Int32?
+    private let identity: String?
     private var documents: [[UInt8]: Document] = [:]
 
     /// Makes the plan for a run.
     ///
     /// - Parameters:
     ///   - run: the name of the run.
-    ///   - started: the process ID of `truce run`, which tells runs with equal names apart.
+    ///   - identity: the text that tells runs with equal names apart.
     ///   - events: the events of the whole mount since the first event of the run, the oldest first.
-    init(of run: String, started: Int32?, in events: [HistoryEventForm]) {
+    init(of run: String, _ identity: String?, in events: [HistoryEventForm]) {
         self.run = run
-        self.started = started
+        self.identity = identity
         for event in events { take(event) }
     }
 
@@ -223,7 +223,7 @@ struct UndoPlan {
 
     private mutating func take(_ event: HistoryEventForm) {
         guard let path = event.bytesOfPath else { return }
-        let isOwn = event.actor.run == run && event.actor.runPid == started
+        let isOwn = event.actor.run == run && event.actor.runID == identity
         if event.kind == "written", let source = event.bytesOfSource {
             replace(by: source, isOwn ? nil : event.actor)
         }

@@ -95,6 +95,7 @@ extension HistoryActorForm {
         self.init(
             program: String(decoding: actor.program, as: UTF8.self),
             pid: actor.process == 0 ? nil : actor.process, user: actor.user,
-            run: actor.run.map { String(decoding: $0, as: UTF8.self) }, runPid: actor.runProcess)
+            run: actor.run.map { String(decoding: $0, as: UTF8.self) }, runPid: actor.runProcess,
+            runID: actor.runIdentity)
     }
 }

@@ -15,7 +15,8 @@ struct UndoPlanTests {
             let names = event.path.split(separator: ">").map { Array($0.utf8) }
             let isRun = event.by == "agent"
             let actor = HistoryActorForm(
-                program: event.by, pid: 7, user: 0, run: isRun ? "agent" : nil, runPid: isRun ? 70 : nil)
+                program: event.by, pid: 7, user: 0, run: isRun ? "agent" : nil, runPid: isRun ? 70 : nil,
+                runID: isRun ? "5-1" : nil)
             var form = HistoryEventForm(
                 number: UInt64(number + 1), time: Double(number), kind: event.kind, path: names[0],
                 newPath: names.count > 1 ? names[1] : nil, actor: actor)
@@ -31,7 +32,7 @@ struct UndoPlanTests {
             if event.kind == "empty" { (form.kind, form.detail) = ("preserved", "empty") }
             forms.append(form)
         }
-        let plan = UndoPlan(of: "agent", started: 70, in: forms)
+        let plan = UndoPlan(of: "agent", "5-1", in: forms)
         return Dictionary(
             uniqueKeysWithValues: plan.steps.map { (String(decoding: $0.path, as: UTF8.self), $0.decision) })
     }

@@ -250,6 +250,46 @@ extension MountTests {
             }
         }
 
+        @Test("A save over contents that the program has not read is in the history, with both programs")
+        func savesOverUnreadContentsAreInTheHistory() throws {
+            try MountedDirectory.with(prepare: { try FileContents.write("one\ntwo\n", to: $0 + "/a.md") }) {
+                mount in
+                let (document, program) = (mount.path + "/a.md", try ScriptedProcess())
+                try program.must("read", document)
+                try Program("sed").run("-i", "s/two/another/", document)
+                try program.must("put", document, "mine")
+                let lines = try Self.log(document, until: "saved over by")
+                let line = try #require(lines.first { $0.contains("saved over by") })
+                #expect(line.contains("which had not read what "), "\(line)")
+                let version = try #require(line.split(separator: " ").last)
+                let text = try TruceCommand.run("versions", document, "show", String(version)).text
+                #expect(text == "one\nanother\n")
+            }
+        }
+
+        @Test(
+            "Two runs with one name are told apart, also after a new mount: undo takes back the last one only"
+        )
+        func undoTakesBackTheLastRunOnly() throws {
+            try MountedDirectory.with(prepare: { try FileContents.write("0\n", to: $0 + "/a.md") }) { mount in
+                let document = mount.path + "/a.md"
+                let truce = try Lab.variable("TRUCE_BINARY")
+                for text in ["1", "2"] {
+                    let script = "cd \"$1\" && exec \"$2\" run --name agent -- sh -c \"echo $3 >a.md\""
+                    try Script(script).run(mount.path, truce, text)
+                    let writes = "grep -c 'k=written.*z=' \"$1\"/.truce/store/history/events.log || :"
+                    try eventually(within: .seconds(10), "the write by run \(text) in the history") {
+                        try Script(writes).run(mount.below).text == "\(text)\n"
+                    }
+                    guard text == "1" else { break }
+                    try mount.unmount()
+                    try mount.mount()
+                }
+                try TruceCommand.run("undo", "--by", "agent", mount.path)
+                #expect(try FileContents.text(of: document) == "1\n")
+            }
+        }
+
         @Test("The history says that a command with --uncoordinated passed all waits")
         func uncoordinatedStepsAreMarked() throws {
             try MountedDirectory.with { mount in
