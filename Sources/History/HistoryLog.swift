@@ -53,6 +53,7 @@ package final class HistoryLog: Sendable {
     private let limits: HistoryLimits
     private let report: @Sendable (String) -> Void
     private let state = Mutex(State())
+    private let collector = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Opens the log in a directory.
     ///
@@ -85,6 +86,21 @@ package final class HistoryLog: Sendable {
     package var isRecording: Bool { home != nil }
     /// The number of the last event; 0 if there is none.
     package var last: UInt64 { state.withLock { $0.next - 1 } }
+
+    /// Sets the function that appends the events which are noted but not appended yet.
+    package func collect(by call: @escaping @Sendable () -> Void) {
+        let former = collector.withLock { collector in
+            defer { collector = call }
+            return collector
+        }
+        withExtendedLifetime(former) {}
+    }
+
+    /// Appends all events that were noted before this call.
+    package func bringUpToDate() {
+        let call = collector.withLock { $0 }
+        call?()
+    }
 
     /// Appends events in this order, and gives them their numbers. A failure is reported, and the events are lost.
     package func append(_ events: [HistoryEvent]) {

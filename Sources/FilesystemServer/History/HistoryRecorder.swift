@@ -48,6 +48,7 @@ final class HistoryRecorder: Sendable {
         isRecording = log?.isRecording ?? false
         drafts = HistoryDrafts(isShared: isShared)
         guard isRecording else { return }
+        log?.collect { [weak self] in self?.flush() }
         engine.journal.observeQuestions { [weak self] entry in
             guard let self, let subject = entry.subject else { return }
             append(

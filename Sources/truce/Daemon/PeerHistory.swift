@@ -22,6 +22,7 @@ final class PeerHistory: DocumentHistory {
     func events(
         _ parameters: HistoryListParameters, for peer: Peer
     ) throws(VersionAccessFailure) -> [HistoryEventForm] {
+        if parameters.before == nil { log.bringUpToDate() }
         let limit = parameters.limit ?? ProtocolLimits.listEntries
         return try events(
             HistoryQuery(
