@@ -74,7 +74,7 @@ final class CoordinatedFilesystem: Filesystem {
         cleanWriters = CleanWriters(context, tree, preserver)
         closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
         (conflictCopies, unseenOverwrites) = (ConflictCopies(context), UnseenOverwrites(context, tree))
-        writeHistory = WriteHistory(context, unseenOverwrites.sightings)
+        writeHistory = WriteHistory(context, tree, unseenOverwrites.sightings)
         events = DocumentEvents(context, tree, saves)
         identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
         saveLifecycle = SaveLifecycle(context, tree, preserver, saves, cleanWriters, events, identity)

@@ -16,6 +16,7 @@ final class WriteHistory: Sendable {
 
     private let context: MountContext
     private let sightings: Sightings
+    private let handles: HandleTable
     private let engine: Engine
     /// For each document the state in which a rule has preserved it last. The same contents are not preserved again.
     private let lastStamps = Mutex<[ItemID: Stamp]>([:])
@@ -23,8 +24,9 @@ final class WriteHistory: Sendable {
     private let lastRuns = Mutex<[ItemID: UInt64]>([:])
     private let hasLastRuns = Atomic(false)
 
-    init(_ context: MountContext, _ sightings: Sightings) {
+    init(_ context: MountContext, _ tree: FileTree, _ sightings: Sightings) {
         self.context = context
+        handles = tree.handles
         self.sightings = sightings
         engine = context.engine
     }
@@ -96,7 +98,7 @@ final class WriteHistory: Sendable {
             let request = PreservationRequest(
                 path: node.path, cause: .write, closed: ContentPreserver.closedDirectories(above: node),
                 user: user, provenance: provenance(of: node, status, author, user), durability: .deferred)
-            let mayLink = losesName && status.linkCount == 1 && !node.isOpen
+            let mayLink = losesName && status.linkCount == 1 && handles.writers(on: node).isEmpty
             let id =
                 try mayLink
                 ? linkOrCopy(descriptor, of: node, to: store, for: request)
