@@ -47,18 +47,25 @@ final class ConfigurationWatch: SettingSource {
     /// Starts the thread that waits for changes of the files. It may wait for the files' file systems without limit.
     func start() throws(Errno) {
         try JoinableThread { [self] in
-            while true {
-                // The directories are watched before the look, so that each later change makes an event.
-                let coverage = events?.renew() ?? .partial
-                let lines = files.withLock { refresh(&$0) }
-                say(lines)
-                if !lines.isEmpty { pauseEnd.wait(until: (Engine.now + Self.leastPause).nanoseconds) }
-                sleepUntilChange(coverage)
-            }
+            while true { lookAndSleep() }
         }.detach()
     }
 
+    /// Looks at the files, and then sleeps until one of them may have changed.
+    ///
+    /// This is not inlined into the endless loop: the optimiser of Swift 6.3 does not end for this loop otherwise.
+    @inline(never)
+    private func lookAndSleep() {
+        // The directories are watched before the look, so that each later change makes an event.
+        let coverage = events?.renew() ?? .partial
+        let lines = files.withLock { refresh(&$0) }
+        say(lines)
+        if !lines.isEmpty { pauseEnd.wait(until: (Engine.now + Self.leastPause).nanoseconds) }
+        sleepUntilChange(coverage)
+    }
+
     /// Sleeps until one of the files may have changed.
+    @inline(never)
     private func sleepUntilChange(_ coverage: FileWatch.Coverage) {
         let end = coverage == .partial ? (Engine.now + Self.interval).nanoseconds : nil
         guard let events else { return pauseEnd.wait(until: end) }
