@@ -95,7 +95,8 @@ package enum ProtocolLimits {
     package static let linkLookups = 20_000
     package static let purposeBytes = 256
     package static let generationBytes = 128
-    /// The most changes of versions that wait until presenters are told of them. If there are more, the oldest are left out.
+    /// The most changes of versions that wait until presenters are told of them. If there are more, those of one document and
+    /// kind become one change without a version.
     package static let versionNotices = 4096
     /// The most characters (Unicode scalars) of a client's text that the daemon quotes in an error message.
     package static let excerptScalars = 200

@@ -87,9 +87,10 @@ public struct VersionChange: Hashable, Sendable {
     }
 
     public let kind: Kind
-    public let version: VersionNumber
+    /// Nil stands for several changes of this kind, of which some were left out because there were too many.
+    public let version: VersionNumber?
 
-    public init(_ kind: Kind, _ version: VersionNumber) {
+    public init(_ kind: Kind, _ version: VersionNumber?) {
         self.kind = kind
         self.version = version
     }

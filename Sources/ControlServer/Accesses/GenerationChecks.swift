@@ -30,25 +30,37 @@ extension SharedServices {
             throw ProtocolFailure(error, path)
         }
         let name = path.path.excerpt
-        let advice = "read the document again, and repeat the write with its present generation"
         switch comparison {
         case .same: return
         case .changed(let now):
             throw .changed(
                 "\(name) changed since generation \(expected): \(now.authorship)it is \(now.text) now. "
                     + difference(of: path, from: expected, for: peer),
-                suggestion: advice, expected: expected, now: GenerationResult(now))
+                suggestion: Self.advice, expected: expected, now: GenerationResult(now))
         case .missing:
             throw .changed(
                 "\(name) does not exist any more; its generation was \(expected).",
                 suggestion: "find out which program has moved or deleted it", expected: expected, now: nil)
         case .unknown(let now):
-            throw .changed(
-                "The generation \(expected) of \(name) is not known any more, because the daemon ended without saving it; "
-                    + "\(name) is \(now.text) now. " + difference(of: path, from: expected, for: peer),
-                suggestion: advice, expected: expected, now: GenerationResult(now))
+            throw notKnown(path, expected, "the daemon ended without saving it", now, for: peer)
+        case .forgotten(let now):
+            throw notKnown(
+                path, expected, "the daemon has dropped it, or the file was replaced around the mount", now,
+                for: peer)
         }
     }
+
+    private func notKnown(
+        _ path: PathForm, _ expected: String, _ reason: String, _ now: DocumentGeneration, for peer: Peer
+    ) -> ProtocolFailure {
+        let name = path.path.excerpt
+        return .changed(
+            "The generation \(expected) of \(name) is not known any more, because \(reason); \(name) is \(now.text) now. "
+                + difference(of: path, from: expected, for: peer),
+            suggestion: Self.advice, expected: expected, now: GenerationResult(now))
+    }
+
+    private static let advice = "read the document again, and repeat the write with its present generation"
 
     /// A sentence with the command that shows how a document differs from an earlier generation.
     ///

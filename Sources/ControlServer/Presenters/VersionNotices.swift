@@ -10,7 +10,7 @@ import Synchronization
 /// engine gets the changes in the order of the store.
 final class VersionNotices: Sendable {
     private struct State {
-        var waiting: [PreservedChange] = []
+        var waiting = WaitingVersionChanges()
         /// Whether a job is on the work queue that passes on the waiting changes.
         var isScheduled = false
     }
@@ -31,8 +31,7 @@ final class VersionNotices: Sendable {
         // Without presenters, no program is told.
         guard engine.hasAwareClients, !change.path.isEmpty else { return }
         let isFirst = state.withLock { state in
-            if state.waiting.count >= ProtocolLimits.versionNotices { state.waiting.removeFirst() }
-            state.waiting.append(change)
+            state.waiting.add(change)
             defer { state.isScheduled = true }
             return !state.isScheduled
         }
@@ -40,16 +39,16 @@ final class VersionNotices: Sendable {
     }
 
     private func passOn() {
-        while let change = next() { tell(change) }
+        while let changes = next() {
+            for change in changes { tell(change) }
+        }
     }
 
-    private func next() -> PreservedChange? {
+    private func next() -> [PreservedChange]? {
         state.withLock { state in
-            guard !state.waiting.isEmpty else {
-                state.isScheduled = false
-                return nil
-            }
-            return state.waiting.removeFirst()
+            let changes = state.waiting.takeAll()
+            if changes.isEmpty { state.isScheduled = false }
+            return changes.isEmpty ? nil : changes
         }
     }
 
@@ -65,6 +64,38 @@ final class VersionNotices: Sendable {
         engine.noteVersion(
             change.change, of: document.item, at: document.place,
             Cause(Party(change.actor), .write(.updating)))
+    }
+}
+
+/// The changes of versions that presenters are not told of yet. Their number is bounded.
+///
+/// When there are too many, all are replaced by one change without a version for each document and kind of change. After such a
+/// change a program lists the versions of the document.
+package struct WaitingVersionChanges: Sendable {
+    private struct Missed: Hashable {
+        let path: [UInt8]
+        let kind: VersionChange.Kind
+    }
+
+    private var waiting: [PreservedChange] = []
+    private var missed: Set<Missed> = []
+
+    package init() {}
+
+    package mutating func add(_ change: PreservedChange) {
+        if waiting.count >= ProtocolLimits.versionNotices {
+            for former in waiting where missed.count < ProtocolLimits.versionNotices {
+                missed.insert(Missed(path: former.path, kind: former.change.kind))
+            }
+            waiting = []
+        }
+        waiting.append(change)
+    }
+
+    /// Returns and removes all changes, those without a version first.
+    package mutating func takeAll() -> [PreservedChange] {
+        defer { (waiting, missed) = ([], []) }
+        return missed.map { PreservedChange(VersionChange($0.kind, nil), of: $0.path, by: nil) } + waiting
     }
 }
 

@@ -100,4 +100,6 @@ package enum GenerationComparison: Hashable, Sendable {
     case missing
     /// The earlier generation is from before a crash of the daemon. So it is not known whether the document has changed.
     case unknown(DocumentGeneration)
+    /// The daemon has dropped the earlier generation to make room, or the file was replaced around the mount.
+    case forgotten(DocumentGeneration)
 }

@@ -24,7 +24,9 @@ extension DocumentFinder {
             }
             if try sightings.has(node, generation) { return .same }
             let shown = try description(of: now, node)
-            return sightings.knowsEpoch(of: generation) ? .changed(shown) : .unknown(shown)
+            guard sightings.knowsEpoch(of: generation) else { return .unknown(shown) }
+            if case (.numbered, .token) = (generation, now) { return .forgotten(shown) }
+            return .changed(shown)
         } catch {
             throw .system(error.rawValue)
         }

@@ -178,12 +178,14 @@ package struct ScenarioInterpreter {
                 : .changed(item, at: place, cause, under: claim, stamp: stamp))
     }
 
-    /// Reads a change of a version, such as `gained 7 @1 in @5 by 100`, `lost-version 7 @1 by 100` or `resolved 7 @1 by 100`.
+    /// Reads a change of a version, such as `gained 7 @1 in @5 by 100`, `lost-version 7 @1 by 100` or `resolved 7 @1 by 100`. The number
+    /// 0 stands for several changes.
     private func versionEvent(_ name: String, _ words: inout CommandParser) throws(CommandSyntaxError)
         -> ArbiterEvent
     {
         let kind: VersionChange.Kind = name == "gained" ? .gained : name == "resolved" ? .resolved : .lost
-        let change = VersionChange(kind, VersionNumber(try words.number()))
+        let number: UInt64 = try words.number()
+        let change = VersionChange(kind, number == 0 ? nil : VersionNumber(number))
         let (item, place) = (try words.item(), try words.place(after: "in"))
         try words.expect("by")
         return .versioned(item, at: place, change, Cause(try words.party(), .write(.updating)))

@@ -140,7 +140,7 @@ package enum CommandWriter {
             return "lost \(item)\(text(of: place, after: "in")) by \(text(of: party))"
         case .versioned(let item, let place, let change, let cause):
             let verb = change.kind == .lost ? "lost-version" : change.kind.rawValue
-            return "\(verb) \(change.version.rawValue) \(item)\(text(of: place, after: "in"))"
+            return "\(verb) \(change.version?.rawValue ?? 0) \(item)\(text(of: place, after: "in"))"
                 + author(cause.party, nil)
         case .moved(let item, let move, let party, let claim):
             return "moved \(item)" + text(of: move.from, after: "from") + text(of: move.to, after: "to")

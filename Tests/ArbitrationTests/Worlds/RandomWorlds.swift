@@ -197,7 +197,7 @@ extension Menu {
             let party = chance.one(of: [TestParties.parent, TestParties.editor]) ?? TestParties.parent
             return .versioned(
                 ItemID(item), at: Place(in: directory.map { ItemID($0) }),
-                VersionChange(kind, VersionNumber(UInt64(number))), Cause(party, .write(.updating)))
+                VersionChange(kind, VersionNumber(UInt64(number + 1))), Cause(party, .write(.updating)))
         }
     }
 

@@ -139,6 +139,11 @@ struct GenerationTests {
                 failure.message.hasPrefix(
                     "The generation e0-7 of a b is not known any more, because the daemon ended"))
             #expect(failure.message.contains("`truce versions '/m/a b' diff`"))
+            let dropped = try #require(try client.failure(of: Self.write("a b", if: "e1-0")))
+            #expect(dropped.code == -32009)
+            #expect(
+                dropped.message.hasPrefix(
+                    "The generation e1-0 of a b is not known any more, because the daemon has dropped it"))
         }
     }
 }

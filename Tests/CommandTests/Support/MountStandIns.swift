@@ -232,10 +232,11 @@ final class FakeDocuments: DocumentSource {
         return generations.withLock { $0[document.path] } ?? DocumentGeneration("e1-1")
     }
 
-    /// The epoch `e0` stands for the time before a crash of the daemon.
+    /// The epoch `e0` stands for the time before a crash of the daemon, and the number 0 for a dropped generation.
     func compare(_ document: any TrackedDocument, with expected: String) -> GenerationComparison {
         guard let now = generation(of: document) else { return .missing }
         if expected.hasPrefix("e0-") { return .unknown(now) }
+        if expected.hasSuffix("-0") { return .forgotten(now) }
         return now.text == expected ? .same : .changed(now)
     }
 
