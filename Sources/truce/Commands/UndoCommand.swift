@@ -14,8 +14,8 @@ struct UndoCommand: ParsableCommand {
             discussion: """
                 Each document that the run wrote gets the contents that it had before, if no other program has written it \
                 since. What the run wrote is preserved as a version first. The command lists each document that stays, \
-                with the reason: another program has written it, the run deleted it, or its former contents are not \
-                preserved any more. Git's own files are left alone. If several runs have the name, the last one is taken \
+                with the reason: another program has written it, or its former contents are not preserved any more. A \
+                document that the run deleted is made again, readable by its owner only. Git's own files are left alone. If several runs have the name, the last one is taken \
                 back. Exit code 1: some documents stay.
                 """)
     }
@@ -96,14 +96,37 @@ struct UndoCommand: ParsableCommand {
         case .empty(let generation):
             if let why = Self.difference(of: target, from: generation) { return .stays(why) }
             if dryRun { return .done("would be empty again") }
-            return try carryingOut("empty again") { try overwrite(target) { _ in } }
+            return try carryingOut("empty again") { try overwrite(target, if: generation) { _ in } }
         case .restore(let version, let generation):
             if let why = Self.difference(of: target, from: generation) { return .stays(why) }
             if dryRun { return .done("would be restored from version \(version)") }
             return try carryingOut("restored from version \(version)") {
-                try overwrite(target) { contents in try fetch(version, into: contents, from: mounted) }
+                try overwrite(target, if: generation) { contents in
+                    try fetch(version, from: mounted) { bytes throws(CommandFailure) in
+                        try contents.append(bytes)
+                    }
+                }
+            }
+        case .remake(let version):
+            var status = stat()
+            guard target.withPath({ lstat($0, &status) }) != 0 else {
+                return .stays("the run deleted it, and another file has its name now")
+            }
+            let source = version.map { "from version \($0)" } ?? "and is empty"
+            if dryRun { return .done("would be made again \(source)") }
+            return try carryingOut("made again \(source); only its owner can read it") {
+                try remake(target, from: version, in: mounted)
             }
         }
+    }
+
+    /// The new file has mode 0600, because a version has no mode.
+    private func remake(_ target: [UInt8], from version: String?, in mounted: MountedPath) throws {
+        var file = try RestoredFile(at: target, replacing: false)
+        if let version {
+            try fetch(version, from: mounted) { bytes throws(CommandFailure) in try file.append(bytes) }
+        }
+        try file.finish()
     }
 
     /// Runs a step with a document. An error is the reason why the document stays.
@@ -129,20 +152,23 @@ struct UndoCommand: ParsableCommand {
     }
 
     /// The command itself writes the file, and not the daemon, because the user's rights must apply.
-    private func overwrite(_ target: [UInt8], fill: (borrowing UnnamedFile) throws -> Void) throws {
+    private func overwrite(
+        _ target: [UInt8], if generation: String?, fill: (borrowing UnnamedFile) throws -> Void
+    ) throws {
         guard let document = try RestoredDocument(at: target) else {
             throw CommandFailure(.notFound, "it is no file in a mount")
         }
         let contents = try UnnamedFile()
         try fill(contents)
-        try document.write(contents.descriptor)
+        // No other program can write during the access, so the check counts until the document is written.
+        try document.write(contents.descriptor) { Self.difference(of: $0, from: generation) }
     }
 
     private func fetch(
-        _ version: String, into contents: borrowing UnnamedFile, from mounted: MountedPath
+        _ version: String, from mounted: MountedPath, _ take: ([UInt8]) throws(CommandFailure) -> Void
     ) throws(CommandFailure) {
         var client = try DaemonClient(to: mounted.mount)
-        try client.fetch(version, of: []) { bytes throws(CommandFailure) in try contents.append(bytes) }
+        try client.fetch(version, of: [], take)
     }
 }
 
@@ -153,6 +179,8 @@ struct UndoStep: Hashable, Sendable {
         case restore(version: String, from: String?)
         /// The document was empty before the run.
         case empty(from: String?)
+        /// The run deleted the document, which gets its name back, with the contents of the version. Nil: it was empty.
+        case remake(version: String?)
         /// The run made the file, and it still has the contents with this name.
         case remove(from: String?)
         case stays(String)
@@ -212,7 +240,10 @@ struct UndoPlan {
             let when = document.isWrittenAfterOther ? "between two writes of the run" : "since"
             return .stays("\(other.words) has changed it \(when)\(hint)")
         }
-        if document.isDeleted { return .stays("the run deleted it\(hint)") }
+        if document.isDeleted {
+            guard document.version != nil || document.wasEmpty else { return .stays("the run deleted it") }
+            return .remake(version: document.version)
+        }
         if document.isCreated { return .remove(from: document.generation) }
         if document.wasEmpty { return .empty(from: document.generation) }
         guard let version = document.version else {

@@ -89,19 +89,21 @@ struct UndoPlanTests {
         #expect(
             steps == [
                 "a": .restore(version: Self.version, from: "g2"),
-                "b": .stays("the run deleted it; version \(Self.version) has the contents before the run"),
+                "b": .remake(version: Self.version),
                 "c": .restore(version: Self.version, from: "g6"),
             ])
     }
 
-    @Test("a deleted document and a document without a version stay")
-    func aDeletedDocumentStays() {
+    @Test("a deleted document is made again, and a document without a version stays")
+    func aDeletedDocumentIsMadeAgain() {
         let steps = steps(
-            ("preserved", "a", "agent"), ("deleted", "a", "agent"), ("written", "b", "agent"))
+            ("preserved", "a", "agent"), ("deleted", "a", "agent"), ("written", "b", "agent"),
+            ("empty", "c", "agent"), ("deleted", "c", "agent"), ("deleted", "d", "agent"))
         #expect(
             steps == [
-                "a": .stays("the run deleted it; version \(Self.version) has the contents before the run"),
+                "a": .remake(version: Self.version),
                 "b": .stays("no version from before the run was preserved"),
+                "c": .remake(version: nil), "d": .stays("the run deleted it"),
             ])
     }
 }

@@ -162,9 +162,10 @@ extension MountTests {
                 #expect(
                     try FileContents.text(of: mount.path + "/touched.md")
                         == "before touched.md\nagent\nmine\n")
-                #expect(undo.text.contains("gone.md: stays: the run deleted it; version"))
+                #expect(undo.text.contains("gone.md: made again from version"))
+                #expect(try FileContents.text(of: mount.path + "/gone.md") == "before gone.md\n")
                 #expect(undo.text.contains("made.md: stays: the run made it"))
-                #expect(undo.errorText.contains("3 of 6 documents stay"))
+                #expect(undo.errorText.contains("2 of 6 documents stay"))
                 let nothing = try TruceCommand.attempt("undo", "--by", "no-such-run", mount.path)
                 #expect(nothing.ending == .exited(3))
             }
