@@ -78,15 +78,19 @@ final class NameRequests: Sendable {
                 }
             }
             let files = operation.endangered(by: facts, save)
+            // The writers are listed before the review. So each write is noticed: the review finds the contents of a writer that
+            // has already closed the file, and what a listed writer leaves is preserved.
+            let writers = strangers(writingTo: files.replaced, passedBy: request, grant)
             let reviewed = unseenOverwrites.review(operation.documentStep(facts), by: request.thread)
+            let isPreserved = reviewed?.review.view.isUnseen ?? false && areWriting(writers.handles)
             keepHistory(of: files, request, reply: reply) { [self] reply in
                 guard let reviewed else {
-                    return preserve(files, request, grant, reply: reply) { [self] reply in
+                    return preserve(files, from: writers, request, grant, reply: reply) { [self] reply in
                         carryOut(operation, facts, step, reply: reply)
                     }
                 }
-                prepare(reviewed, request, reply: reply) { [self] reply in
-                    preserve(files, request, grant, reply: reply) { [self] reply in
+                prepare(reviewed, request, isPreserved: isPreserved, reply: reply) { [self] reply in
+                    preserve(files, from: writers, request, grant, reply: reply) { [self] reply in
                         carryOut(operation, facts, step.reviewed(as: reviewed), reply: reply)
                     }
                 }
@@ -96,13 +100,14 @@ final class NameRequests: Sendable {
 
     /// Preserves contents that the program of a request would perhaps replace without having read them. Then continues.
     private func prepare(
-        _ reviewed: ReviewedStep, _ request: ClaimedRequest, reply: consuming Reply,
+        _ reviewed: ReviewedStep, _ request: ClaimedRequest, isPreserved: Bool, reply: consuming Reply,
         then next: @escaping @Sendable (consuming Reply) -> Void
     ) {
         guard !reviewed.review.isHarmless else { return next(reply) }
         let parked = Parked(reply)
         context.work(on: reviewed.step.node, for: .preserving) { [self] in
-            let mayGoOn = unseenOverwrites.prepare(reviewed, by: request, thread: request.thread)
+            let mayGoOn = unseenOverwrites.prepare(
+                reviewed, by: request, thread: request.thread, isPreserved: isPreserved)
             guard let reply = parked.take() else { return engine.end(request.claim) }
             if mayGoOn { return next(reply) }
             engine.end(request.claim)
@@ -231,11 +236,12 @@ final class NameRequests: Sendable {
     ///
     /// Contents are preserved if other programs write to the file, or if a presenter did not relinquish the file.
     private func preserve(
-        _ files: EndangeredFiles, _ request: ClaimedRequest, _ grant: Grant, reply: consuming Reply,
+        _ files: EndangeredFiles, from strangers: Strangers,
+        _ request: ClaimedRequest, _ grant: Grant, reply: consuming Reply,
         then step: @escaping @Sendable (consuming Reply) -> Void
     ) {
         let (node, others) = (files.replaced, files.aside)
-        let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
+        let (writers, hasUnseen) = (strangers.handles, strangers.hasUnseen)
         let isUnanswered = !grant.unanswered.isEmpty
         let isSavedForLook = node.map { unsavedStats.hasUnreadSave($0.item, by: request.thread) } ?? false
         // A program outside of the run has written a document of the run's leases (D237).
@@ -247,7 +253,8 @@ final class NameRequests: Sendable {
             // In an exchange, one of the two files may be a temporary file with a document's next contents. Nothing of
             // that file need be preserved.
             let isShown = others.count < 2 || request.isInPackage || engine.isPresented(node.item)
-            return (isUnanswered && isShown) || strangers(writingTo: node, passedBy: request, grant).hasUnseen
+            return (isUnanswered && isShown)
+                || self.strangers(writingTo: node, passedBy: request, grant).hasUnseen
         }
         guard let first = lost ?? aside.first else {
             step(reply)
@@ -271,29 +278,42 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// Returns the handles by which other programs may write to a file, if a granted name change went ahead of their
-    /// claims.
-    ///
-    /// `hasUnseen`: whether the name change also went ahead of an access without a handle. Other programs may then
-    /// write by unknown handles (G5).
+    /// The programs that may write to a file while a granted name change goes ahead of their claims.
+    private struct Strangers: Sendable {
+        var handles: [Handle] = []
+        /// Whether the name change also goes ahead of an access without a handle. Other programs may then write by unknown
+        /// handles (G5).
+        var hasUnseen = false
+    }
+
+    /// Whether one of the writers has begun to write. What it leaves is then preserved instead of the contents of this moment
+    /// (D222). A program that is just opening the file does not count, because it may overwrite these contents.
+    private func areWriting(_ writers: [Handle]) -> Bool {
+        guard writers.allSatisfy({ handles[$0.id] != nil }) else { return false }
+        let writing = writers.filter(\.mayHaveWritten)
+        // Later, the file's times may no longer show that they have written. Then the version would be dropped.
+        for writer in writing { writer.markWritten() }
+        return !writing.isEmpty
+    }
+
+    /// Returns the programs that may write to a file while a granted name change goes ahead of their claims.
     private func strangers(
         writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
-    ) -> (writers: [Handle], hasUnseen: Bool) {
-        guard let node else { return ([], false) }
+    ) -> Strangers {
+        guard let node else { return Strangers() }
         let unclaimed = writersWithoutTurns(on: node)
         // A name change may involve two files. Writers to the file that is only renamed go on writing to it, so they
         // are left out.
         let listed = grant.preempted.compactMap { engine.claimant(of: $0.claim) }
             .filter { ($0 as? Handle)?.node ?? node === node }
         let met = grant.preemptsMore ? listed.filter { !($0 is Handle) } + handles.writers(on: node) : listed
-        guard !met.isEmpty || !unclaimed.isEmpty else { return ([], false) }
+        guard !met.isEmpty || !unclaimed.isEmpty else { return Strangers() }
         let party = request.identify()
         let isStranger = { (claimant: any Claimant) in !claimant.identify().isExempt(from: party) }
         let preempted = met.filter(isStranger)
-        return (
-            preempted.compactMap { $0 as? Handle } + unclaimed.filter(isStranger),
-            preempted.contains { !($0 is Handle) && $0.mayWrite(node.path) }
-        )
+        return Strangers(
+            handles: preempted.compactMap { $0 as? Handle } + unclaimed.filter(isStranger),
+            hasUnseen: preempted.contains { !($0 is Handle) && $0.mayWrite(node.path) })
     }
 
     /// Returns the writers of a file that make no claims (``Handle/writesUncoordinated``), if the file is about to lose

@@ -44,7 +44,9 @@ extension UnseenOverwrites {
     }
 
     /// Prepares a step on names after its review. Returns false if the step must not be taken. May block.
-    func prepare(_ reviewed: ReviewedStep, by subject: any JournalSubject, thread: Int32) -> Bool {
+    func prepare(
+        _ reviewed: ReviewedStep, by subject: any JournalSubject, thread: Int32, isPreserved: Bool
+    ) -> Bool {
         // A file that is only renamed keeps another name, under which a program may write to it. So it is copied.
         let mayLink =
             switch reviewed.step {
@@ -52,7 +54,8 @@ extension UnseenOverwrites {
             case .exchanges: false
             case .vacates(_, _, let isLast): isLast
             }
-        return prepare(reviewed.review, by: subject, thread: thread, mayLink: mayLink)
+        return prepare(
+            reviewed.review, by: subject, thread: thread, mayLink: mayLink, isPreserved: isPreserved)
     }
 
     /// Called when a step on names was taken.

@@ -17,6 +17,8 @@ import VersionStore
 final class UnseenOverwrites: Sendable {
     /// The size in bytes of the largest file that is compared line by line, and is noted as a base.
     private static let mostCompared: UInt64 = 1 << 20
+    /// The most claims on a file that are searched for programs that are just opening it.
+    private static let mostClaimants = 256
 
     let sightings: Sightings
     let context: MountContext
@@ -49,10 +51,13 @@ final class UnseenOverwrites: Sendable {
     private func mayOverwrite(_ handle: Handle) -> Bool { !handle.onlyAppends && !handle.locksFile }
 
     /// Prepares the open of a handle after its review. Returns false if the file must not be opened. May block.
-    func prepare(_ review: ChangeReview, for handle: Handle) -> Bool {
+    ///
+    /// `isPreserved`: whether the contents are preserved in any case, for a program that has the file open (D222).
+    func prepare(_ review: ChangeReview, for handle: Handle, isPreserved: Bool) -> Bool {
         noteBase(review)
         handle.setOverwrite(.reviewed)
-        guard review.view.isUnseen, mayOverwrite(handle) else { return true }
+        guard review.view.isUnseen, mayOverwrite(handle), !isPreserved || isRefused(review, handle.thread)
+        else { return true }
         guard handle.mayReadAndWrite else {
             return preserve(review, by: handle, thread: handle.thread, mayLink: false)
         }
@@ -97,18 +102,33 @@ final class UnseenOverwrites: Sendable {
     /// Prepares a step after its review. Returns false if the step must not be taken. May block.
     ///
     /// `mayLink`: whether the file loses its name by the step, so that a link preserves it.
+    ///
+    /// `isPreserved`: whether the contents are preserved in any case, for a program that has the file open (D222).
     func prepare(
-        _ review: ChangeReview, by subject: (any JournalSubject)?, thread: Int32, mayLink: Bool
+        _ review: ChangeReview, by subject: (any JournalSubject)?, thread: Int32, mayLink: Bool,
+        isPreserved: Bool
     ) -> Bool {
         noteBase(review)
-        guard review.view.isUnseen else { return true }
+        guard review.view.isUnseen, !isPreserved || isRefused(review, thread) else { return true }
         return preserve(review, by: subject, thread: thread, mayLink: mayLink)
     }
 
+    /// Whether the policy forbids the overwrite.
+    private func isRefused(_ review: ChangeReview, _ thread: Int32) -> Bool {
+        context.policy(of: .unseen, forFileAt: review.node.path, usedBy: thread) == .fail
+    }
+
     private func noteBase(_ review: ChangeReview) {
-        guard review.needsBase, let bytes = contents(of: review.node) else { return }
+        guard review.needsBase, let bytes = contents(of: review.node),
+            let status = review.node.presentStatus
+        else { return }
+        // If a program has written since the review, these bytes are not those of the generation.
+        let isDoubtful = context.isTimeRacy(status)
         sightings.change(review.node) { document, _ in
-            if document.generation == review.generation { document.noteBase(bytes) }
+            guard document.generation == review.generation, document.stamp.hasSameContents(as: Stamp(status)),
+                !isDoubtful || !document.hasWriters(besides: review.handle?.rawValue)
+            else { return }
+            document.noteBase(bytes)
         }
     }
 
@@ -155,7 +175,9 @@ final class UnseenOverwrites: Sendable {
         if mayLink, status.linkCount == 1, handles.writers(on: node).isEmpty {
             do throws(StoreError) {
                 let id = try store.preserveByLinking(descriptor.descriptor, for: request)
-                node.add(LinkedVersion(id, as: nil, writers: 0, mustStay: true))
+                let link = LinkedVersion(id, as: nil, writers: 0, mustStay: true)
+                node.add(link)
+                detachIfBeingOpened(link, to: node, in: store)
                 return id
             } catch {
                 // Perhaps only the link is impossible, for example on another file system.
@@ -163,6 +185,29 @@ final class UnseenOverwrites: Sendable {
             }
         }
         return try store.preserveByCopying(descriptor.descriptor, for: request)
+    }
+
+    /// Replaces a link by a copy if a program is just opening the file to write, because its writes would change the version.
+    ///
+    /// Such a program has looked for links before this one was added, and its handle is in no table yet. But its claim is
+    /// granted.
+    private func detachIfBeingOpened(_ link: LinkedVersion, to node: Node, in store: VersionStore) {
+        let isWriter = { [engine] (claimant: any Claimant) in
+            guard let handle = claimant as? Handle else { return false }
+            return handle.node === node && (handle.mayWrite || handle.truncates)
+                && engine.isGranted(handle.currentClaim)
+        }
+        let most = Self.mostClaimants
+        let claimants = engine.claimants(on: node.item, atMost: most)
+        guard claimants.count == most || claimants.contains(where: isWriter) else { return }
+        do throws(StoreError) {
+            try link.detach { () throws(StoreError) in try store.detach(link.id) }
+            node.remove(link)
+        } catch {
+            engine.logAction(
+                "is preserved as \(link.id) by a link without contents of its own (\(error))",
+                Attribution { node.path })
+        }
     }
 
     private func provenance(of review: ChangeReview, _ saver: Anchor) -> Provenance {

@@ -146,6 +146,16 @@ package struct RememberedDocument: Sendable {
     }
 
     package var hasWriters: Bool { !writers.isEmpty }
+    /// Whether another handle than this one has the document open to write.
+    package func hasWriters(besides handle: UInt64?) -> Bool { writers.contains { $0.handle != handle } }
+    /// Exchanges the writers of two documents, because the documents have exchanged their files.
+    package mutating func exchangeWriters(with other: inout Self?) {
+        let own = writers
+        writers = other?.writers ?? []
+        other?.writers = own
+    }
+    /// Forgets the writers, because the document has another file from now on. They write to the former file.
+    package mutating func forgetWriters() { writers = [] }
     /// The program that has written since the last generation, as far as only one program could have.
     package var onlyWriter: Opener? {
         guard let first = writers.first?.opener else { return nil }

@@ -19,6 +19,19 @@ final class Sightings: Sendable {
     private struct State {
         var table: SightingTable<FileKey>
         var vacated = VacatedDocuments<EntryName, FileKey>()
+
+        /// Whether the file was a document's file until a moment ago, so that a program that has opened the file at `opened` has
+        /// perhaps found it by the document's name.
+        func isFormer(_ key: FileKey, at opened: Instant) -> Bool {
+            table.wasReplaced(key, at: opened) || vacated.isLeft(key, at: opened)
+        }
+
+        /// Notes that an anchor has read a document's former file. Returns whether the file is not remembered itself.
+        mutating func noteFormerRead(_ key: FileKey, by anchor: Anchor, at opened: Instant) -> Bool {
+            _ = table.noteFormerRead(key, by: anchor, at: opened)
+            vacated.noteRead(of: key, by: anchor, at: opened)
+            return !table.contains(key)
+        }
     }
 
     let openers: OpenerTable
@@ -79,22 +92,24 @@ final class Sightings: Sendable {
         }
         guard let opener = openers.opener(process: handle.process) else { return }
         makeRoom(in: node, for: opener.anchor)
-        change(node) { document, next in
+        let isNoted = change(node) { document, next in
             document.refresh(Stamp(status), next)
             if handle.mayWrite || handle.truncates { document.noteWriter(opener, by: handle.id.rawValue) }
             if handle.sightingUse != .writes { document.noteRead(by: opener.anchor, at: handle.opened) }
+            return true
         }
+        // Another file may have replaced this one since the first look.
+        if isNoted == nil { _ = noteFormerRead(by: handle) }
     }
 
     /// Notes the read of a file that another file has replaced since the program looked up its name. The program has read the
-    /// former contents, so it must not count as a stranger to the document.
+    /// former contents, so it must not count as a stranger to the document. Returns false if the file itself is remembered.
     private func noteFormerRead(by handle: Handle) -> Bool {
-        let key = handle.node.key
-        guard handle.sightingUse != .writes,
-            withTable({ !$0.contains(key) && $0.wasReplaced(key, at: handle.opened) }),
+        let (key, opened) = (handle.node.key, handle.opened)
+        guard handle.sightingUse != .writes, state.withLock({ $0.isFormer(key, at: opened) }),
             let opener = openers.opener(process: handle.process)
         else { return false }
-        return withTable { $0.noteFormerRead(key, by: opener.anchor, at: handle.opened) }
+        return state.withLock { $0.noteFormerRead(key, by: opener.anchor, at: opened) }
     }
 
     /// Notes an open in the node, after it was found out that the table does not have the file.
@@ -141,7 +156,10 @@ final class Sightings: Sendable {
             return true
         }
         guard notes.phase == .unremembered else {
-            node.becomeKnown(isRemembered: false)
+            // A program that is just opening a replaced file must still note its read.
+            if !state.withLock({ $0.isFormer(node.key, at: Engine.now) }) {
+                node.becomeKnown(isRemembered: false)
+            }
             return false
         }
         let find = { [openers] (note: NodeSightings.Note) in
@@ -228,8 +246,8 @@ final class Sightings: Sendable {
             let base: [UInt8]? =
                 if case .unseen(let since) = view { document.base(of: since.number) } else { nil }
             let review = ChangeReview(
-                node: node, opener: opener, view: view, generation: document.generation,
-                author: document.author, base: base)
+                node: node, opener: opener, handle: change.handle, view: view,
+                generation: document.generation, author: document.author, base: base)
             return (review, document.hasBase ? [] : document.holders(besides: opener?.anchor))
         }
         guard let (found, holders) = found else { return nil }
@@ -292,6 +310,7 @@ final class Sightings: Sendable {
                 let own = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
                 let others = document.suspicions
                 document.suspicions = []
+                document.forgetWriters()
                 return (own, others)
             }
         }
@@ -308,8 +327,12 @@ final class Sightings: Sendable {
     func noteExchanged(_ review: ChangeReview, with node: Node) -> [Suspicion] {
         guard let status = node.presentStatus, let other = review.node.presentStatus else { return [] }
         let (suspicions, isOther) = withTable { table -> ([Suspicion], Bool) in
-            let (document, former) = (table.remove(review.node.key), table.remove(node.key))
+            var document = table.remove(review.node.key)
+            var former = table.remove(node.key)
             var suspicions: [Suspicion] = []
+            let isOther = former != nil
+            if document == nil { former?.forgetWriters() }
+            document?.exchangeWriters(with: &former)
             if var document {
                 document.raise(to: table.next(), by: review.opener, as: Stamp(status))
                 suspicions = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
@@ -319,7 +342,7 @@ final class Sightings: Sendable {
                 former.raise(to: table.next(), by: review.opener, as: Stamp(other))
                 table.insert(former, at: review.node.key)
             }
-            return (suspicions, former != nil)
+            return (suspicions, isOther)
         }
         node.becomeKnown(isRemembered: true)
         review.node.becomeKnown(isRemembered: isOther)
@@ -330,11 +353,12 @@ final class Sightings: Sendable {
     /// decide any more.
     func noteVacated(_ review: ChangeReview, _ name: EntryName, isLast: Bool) -> VacatedSuspicions {
         let now = Engine.now
-        if isLast { review.node.becomeKnown(isRemembered: false) }
+        // The file stays marked as remembered: a program that is just opening it notes its read.
         return state.withLock { state in
             var result = VacatedSuspicions(gone: state.vacated.dropOld(at: now))
             defer { hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed) }
             guard var document = state.table[review.node.key] else { return result }
+            document.forgetWriters()
             let own = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
             let others = document.suspicions
             document.suspicions = own
@@ -344,7 +368,8 @@ final class Sightings: Sendable {
             } else {
                 _ = state.table.change(review.node.key) { document, _ in document.suspicions = others }
             }
-            result.crowded = state.vacated.insert(document, of: review.node.key, at: name, now: now)
+            result.crowded = state.vacated.insert(
+                document, of: review.node.key, at: name, hasOtherName: !isLast, now: now)
             return result
         }
     }
@@ -362,11 +387,14 @@ final class Sightings: Sendable {
                 hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed)
                 isTableEmpty.store(state.table.isEmpty, ordering: .relaxed)
             }
-            guard let (document, file) = state.vacated.take(EntryName(name, in: directory)) else {
+            guard let vacated = state.vacated.take(EntryName(name, in: directory)) else {
                 return (gone, false)
             }
-            guard file != node.key else { return (gone + document.suspicions, false) }
-            state.table.insert(document, at: node.key)
+            guard vacated.file != node.key else { return (gone + vacated.document.suspicions, false) }
+            state.table.insert(vacated.document, at: node.key)
+            state.table.noteReplacement(
+                of: vacated.file, containing: vacated.document.present, by: node.key, at: vacated.moment,
+                hasOtherName: vacated.hasOtherName)
             return (gone, true)
         }
         if isFilled { node.becomeKnown(isRemembered: true) }

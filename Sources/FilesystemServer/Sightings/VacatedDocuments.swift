@@ -6,11 +6,16 @@ package import Coordination
 /// A document waits for a new file for some seconds only. The number of documents is bounded, and so are the contents that are
 /// known of them: a user can remove files as fast as the disk allows.
 package struct VacatedDocuments<Name: Hashable & Sendable, File: Hashable & Sendable>: Sendable {
-    private struct Vacated: Sendable {
-        var document: RememberedDocument
+    package struct Vacated: Sendable {
+        package fileprivate(set) var document: RememberedDocument
         /// The file that has lost the name.
-        let file: File
-        let moment: Instant
+        package let file: File
+        /// Whether the file has another name. A program that opens the file later has found it by that name.
+        package let hasOtherName: Bool
+        package let moment: Instant
+
+        /// Whether a program that has opened the file has perhaps found it by the document's name.
+        fileprivate func wasFound(at opened: Instant) -> Bool { !hasOtherName || opened <= moment }
     }
 
     /// For this time a document waits for a new file after its name was taken away.
@@ -25,6 +30,8 @@ package struct VacatedDocuments<Name: Hashable & Sendable, File: Hashable & Send
     private static var pause: TimeSpan { .seconds(1) }
 
     private var documents: [Name: Vacated] = [:]
+    /// The name that each file has lost last.
+    private var names: [File: Name] = [:]
     private var nextLook = Instant(nanoseconds: 0)
     package private(set) var baseSize = 0
 
@@ -35,7 +42,7 @@ package struct VacatedDocuments<Name: Hashable & Sendable, File: Hashable & Send
 
     /// Adds a document. Returns the suspicions of other documents for which there is no room any more.
     package mutating func insert(
-        _ document: RememberedDocument, of file: File, at name: Name, now: Instant
+        _ document: RememberedDocument, of file: File, at name: Name, hasOtherName: Bool = false, now: Instant
     ) -> [Suspicion] {
         var dropped = take(name)?.document.suspicions ?? []
         // Only some insertions look through all documents, so that a removal of very many files stays fast.
@@ -50,15 +57,32 @@ package struct VacatedDocuments<Name: Hashable & Sendable, File: Hashable & Send
         var document = document
         if baseSize + document.baseSize > Self.mostBaseBytes { document.forgetBases() }
         baseSize += document.baseSize
-        documents[name] = Vacated(document: document, file: file, moment: now)
+        documents[name] = Vacated(
+            document: document, file: file, hasOtherName: hasOtherName, moment: now)
+        names[file] = name
         return dropped
     }
 
-    /// Removes the document of a name, and the file that has lost the name.
-    package mutating func take(_ name: Name) -> (document: RememberedDocument, file: File)? {
+    /// Removes the document of a name, and returns it with the file that has lost the name.
+    package mutating func take(_ name: Name) -> Vacated? {
         guard let vacated = documents.removeValue(forKey: name) else { return nil }
+        if names[vacated.file] == name { names[vacated.file] = nil }
         baseSize -= vacated.document.baseSize
-        return (vacated.document, vacated.file)
+        return vacated
+    }
+
+    /// Whether a file has just lost a document's name, so that a program that opened the file at `opened` has perhaps found it
+    /// by this name.
+    package func isLeft(_ file: File, at opened: Instant) -> Bool {
+        names[file].flatMap { documents[$0] }?.wasFound(at: opened) ?? false
+    }
+
+    /// Notes that an anchor has read a file that has just lost a document's name.
+    package mutating func noteRead(of file: File, by anchor: Anchor, at opened: Instant) {
+        guard let name = names[file], let vacated = documents[name], vacated.wasFound(at: opened) else {
+            return
+        }
+        documents[name]?.document.noteFormerRead(by: anchor, of: vacated.document.present, at: opened)
     }
 
     /// Removes the documents that no save has given a new file in time. Returns their suspicions.

@@ -51,7 +51,9 @@ extension SetAttributes {
             }
             defer { engine.end(claim) }
             if let review,
-                !unseenOverwrites.prepare(review, by: request, thread: request.thread, mayLink: false)
+                !unseenOverwrites.prepare(
+                    review, by: request, thread: request.thread, mayLink: false,
+                    isPreserved: isEndangering)
             {
                 return refuse(parked)
             }

@@ -99,9 +99,11 @@ final class OpenPreservation: Sendable {
         case .preserving(let grant): preserve(for: handle, grant, waiter)
         case .reviewing(let review):
             context.work(on: handle.node, for: .preserving) { [self] in
-                guard waiter.isAwaited(), unseenOverwrites.prepare(review, for: handle) else {
-                    return waiter.resume(false)
-                }
+                // If a program that had changed the file was preempted, the contents are preserved for this program.
+                let isPreserved = grant.map { cleanWriters.endangers($0, by: handle.claim) } ?? false
+                guard waiter.isAwaited(),
+                    unseenOverwrites.prepare(review, for: handle, isPreserved: isPreserved)
+                else { return waiter.resume(false) }
                 proceed(handle, grant, waiter)
             }
         case .keepingHistory(let grant):
