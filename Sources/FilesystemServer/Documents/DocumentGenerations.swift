@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import CoordinationEngine
+import Glibc
 import LinuxSystem
 
 /// The generations of documents, for clients of the control socket (D251).
 extension DocumentFinder {
     func generation(of document: any TrackedDocument) throws(LookupFailure) -> DocumentGeneration? {
-        guard let node = (document as? TrackedFile)?.node else { return nil }
+        guard let node = (document as? TrackedFile)?.node, node.kind == S_IFREG else { return nil }
         do throws(Errno) {
             return try description(of: sightings.generationToCompare(of: node), node)
         } catch {
@@ -16,7 +17,7 @@ extension DocumentFinder {
     func compare(
         _ document: any TrackedDocument, with expected: String
     ) throws(LookupFailure) -> GenerationComparison {
-        guard let node = (document as? TrackedFile)?.node else { return .missing }
+        guard let node = (document as? TrackedFile)?.node, node.kind == S_IFREG else { return .missing }
         do throws(Errno) {
             let now = try sightings.generation(of: node)
             guard let generation = Generation(expected) else {

@@ -49,6 +49,15 @@ extension MountTests {
             return stat(path, &status) == 0 ? status.st_mtim.tv_sec : 0
         }
 
+        @Test("Only files have generations", arguments: ["mkdir", "mkfifo", "ln -s document"])
+        func onlyFilesHaveGenerations(making: String) throws {
+            try MountedDirectory.with(prepare: Self.makeOldDocument) { mount in
+                try Script("eval \"$1 other\"").run(making, at: mount.path)
+                let result = try TruceCommand.attempt("generation", mount.path + "/other")
+                #expect(result.errorText == "truce: there is no file at 'other'\n", "\(result.text)")
+            }
+        }
+
         @Test("No program can set or remove the generation of a document")
         func noProgramCanSetAGeneration() throws {
             try MountedDirectory.with(prepare: Self.makeOldDocument) { mount in
