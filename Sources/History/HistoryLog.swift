@@ -22,6 +22,7 @@ package struct HistoryLimits: Sendable {
 package final class HistoryLog: Sendable {
     private static let current = "events.log"
     private static let former = "events.log.1"
+    private static let mostStarts = 256
 
     /// The log's directory, as an object that several methods can borrow.
     private final class Home: Sendable {
@@ -34,8 +35,10 @@ package final class HistoryLog: Sendable {
         let file: OwnedDescriptor
         init(_ file: consuming OwnedDescriptor) { self.file = file }
 
-        /// All bytes of the file. The last line can be incomplete, because another thread can be appending it.
-        func text() throws(Errno) -> [UInt8] { try file.read(at: 0, count: Int(file.status().size)) }
+        /// The bytes of the file from an offset. The last line can be incomplete, because another thread can be appending it.
+        func text(from offset: Int = 0) throws(Errno) -> [UInt8] {
+            try file.read(at: offset, count: max(Int(file.status().size) - offset, 0))
+        }
     }
 
     private struct State {
@@ -43,10 +46,19 @@ package final class HistoryLog: Sendable {
         /// The time of the first event in the current file.
         var begin: Int64?
         var isTorn = false
+        /// The first numbers of the last appends, and where they begin in the current file. A watch asks only for events after
+        /// the last one that it has, so it need not read the whole log.
+        var starts: [(number: UInt64, offset: Int)] = []
         /// Whether the last append failed. Such a failure is reported once.
         var hasFailed = false
         var watchers: [UInt64: @Sendable () -> Void] = [:]
         var nextWatcher: UInt64 = 1
+
+        /// The offset in the current file from which all events after the event `number` are found; 0 if all files must be read.
+        func start(after number: UInt64?) -> Int {
+            guard let number else { return 0 }
+            return starts.last { $0.number <= number }?.offset ?? 0
+        }
     }
 
     private let home: Home?
@@ -123,6 +135,7 @@ package final class HistoryLog: Sendable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(events.count * 192)
         if state.isTorn { bytes.append(UInt8(ascii: "\n")) }
+        let first = state.next
         for var event in events {
             event.number = state.next
             state.next += 1
@@ -138,7 +151,10 @@ package final class HistoryLog: Sendable {
             try home.directory.replace(Self.former, by: Self.current)
             file = try home.directory.openAppending(Self.current)
             state.begin = nil
+            state.starts = []
         }
+        if state.starts.count >= Self.mostStarts { state.starts.removeFirst(Self.mostStarts / 2) }
+        state.starts.append((first, Int(try file.status().size)))
         state.isTorn = true
         try file.writeAll(bytes)
         state.isTorn = false
@@ -162,13 +178,14 @@ package final class HistoryLog: Sendable {
         _ query: HistoryQuery, now: Int64 = WallClock.nanoseconds(),
         isVisible: (HistoryEvent) -> Bool = { _ in true }
     ) throws(Errno) -> [HistoryEvent] {
-        let sections = try state.withLock { (_) throws(Errno) in
-            [try section(Self.current), try section(Self.former)]
+        let sections = try state.withLock { (state) throws(Errno) in
+            let current = (try section(Self.current), state.start(after: query.after))
+            return current.1 == 0 ? [current, (try section(Self.former), 0)] : [current]
         }
         let oldest = max(query.since ?? .min, now - limits.age)
         var (trail, found) = (HistoryTrail(query.path), [HistoryEvent]())
-        for case let section? in sections {
-            for line in try section.text().split(separator: UInt8(ascii: "\n")).reversed() {
+        for case (let section?, let start) in sections {
+            for line in try section.text(from: start).split(separator: UInt8(ascii: "\n")).reversed() {
                 guard let event = HistoryLine.read(line) else { continue }
                 if let after = query.after, event.number <= after { return found.reversed() }
                 guard trail.takes(event), event.time >= oldest,

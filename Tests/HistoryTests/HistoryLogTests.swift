@@ -67,6 +67,24 @@ struct HistoryLogTests {
         events.map { String(decoding: $0.path, as: UTF8.self) }
     }
 
+    @Test("the events after a number are complete, in one part of the log or in two, and after a restart")
+    func theEventsAfterANumberAreComplete() throws {
+        var limits = HistoryLimits()
+        limits.fileSize = 40_000
+        var log = try directory.log(limits)
+        for round in 1...300 {
+            log.append((0..<3).map { event("\(round)-\($0)") })
+            if round == 150 { log = try directory.log(limits) }
+            guard round.isMultiple(of: 50) else { continue }
+            let all = try log.events(HistoryQuery(), now: 1_000)
+            for back in [0, 1, 2, 3, 7, 100] where back < all.count {
+                let query = HistoryQuery(after: log.last - UInt64(back))
+                #expect(try paths(log.events(query, now: 1_000)) == paths(Array(all.suffix(back))))
+            }
+        }
+        #expect(directory.size("events.log.1") > 0)
+    }
+
     @Test("an event is read as it was written, with all its fields and any bytes in its path")
     func anEventIsReadAsItWasWritten() throws {
         var event = event("a\tb\n%=\u{1}c", .moved, to: "d.e", run: "agent %1")

@@ -53,18 +53,19 @@ struct UndoCommand: ParsableCommand {
 
     private func plan(for mounted: MountedPath) throws(CommandFailure) -> [UndoStep] {
         var client = try DaemonClient(to: mounted.mount)
-        let own = try client.history(of: mounted.pathInMount, by: by, atMost: .max).events.filter {
+        let named = try client.history(of: mounted.pathInMount, by: by, atMost: .max).events.filter {
             $0.actor.run == by
         }
-        guard let last = own.last else { return [] }
-        let events = own.filter { $0.actor.runID == last.actor.runID }
-        guard let first = events.first else { return [] }
+        // Another user can give a run the same name. So the runs of this user come first.
+        let own = named.filter { $0.actor.user == getuid() }
+        guard let last = own.last ?? named.last else { return [] }
+        let first = named.first { $0.actor.isSameRun(as: last.actor) } ?? last
         // A move can lead a document out of PATH or into it, so the events of the whole mount are needed. The time of an event
         // is rounded in a message, so the search begins a second earlier.
         let all = try client.history(of: [], since: first.time - 1, atMost: .max).events.filter {
             $0.number >= first.number
         }
-        return UndoPlan(of: by, last.actor.runID, in: all).steps.filter {
+        return UndoPlan(of: last.actor, in: all).steps.filter {
             mounted.pathInMount.isEmpty || $0.path.isPath(atOrBelow: mounted.pathInMount)
         }
     }
@@ -83,16 +84,22 @@ struct UndoCommand: ParsableCommand {
 
     private func carryOut(_ step: UndoStep, in mounted: MountedPath) throws -> StepResult {
         let target = mounted.absolute(step.path)
+        if case .stays(let why) = step.decision { return .stays(why) }
+        if let why = try Self.displacement(of: target, from: step) { return .stays(why) }
         switch step.decision {
         case .stays(let why): return .stays(why)
         case .remove(let generation):
             guard created else { return .stays("the run made it; --created removes it") }
             if let why = Self.difference(of: target, from: generation) { return .stays(why) }
             if dryRun { return .done("would be removed") }
-            guard target.withPath({ unlink($0) }) == 0 else {
-                return .stays("it cannot be removed: \(Errno.last)")
+            return try holding(target) {
+                // Another program can have written the file until the access was granted.
+                if let why = Self.difference(of: target, from: generation) { return .stays(why) }
+                guard target.withPath({ unlink($0) }) == 0 else {
+                    return .stays("it cannot be removed: \(Errno.last)")
+                }
+                return .done("removed")
             }
-            return .done("removed")
         case .empty(let generation):
             if let why = Self.difference(of: target, from: generation) { return .stays(why) }
             if dryRun { return .done("would be empty again") }
@@ -127,6 +134,46 @@ struct UndoCommand: ParsableCommand {
             try fetch(version, from: mounted) { bytes throws(CommandFailure) in try file.append(bytes) }
         }
         try file.finish()
+    }
+
+    /// Returns why a path does not lead to the document any more; nil if it does. A directory on the path can have become a
+    /// symbolic link to another directory, whose files the run has not written.
+    private static func displacement(of document: [UInt8], from step: UndoStep) throws -> String? {
+        var (target, path) = (document, step.path)
+        if case .remake = step.decision {
+            // The document does not exist, but its directory must be the one in which the run deleted it.
+            let name = path.split(separator: UInt8(ascii: "/")).last?.count ?? 0
+            target.removeLast(min(name + 1, target.count))
+            path.removeLast(min(name + 1, path.count))
+        }
+        var status = stat()
+        guard target.withPath({ lstat($0, &status) }) == 0 else { return "it cannot be found: \(Errno.last)" }
+        do throws(ClientFailure) {
+            return try MountedPath(target).pathInMount == path
+                ? nil : "its path leads to another place now, by a symbolic link"
+        } catch {
+            guard error.status == .notFound else { throw error }
+            return "its path leads out of the mount now, by a symbolic link"
+        }
+    }
+
+    /// Runs a step while no other program uses the document.
+    private func holding(_ target: [UInt8], _ body: () -> StepResult) throws -> StepResult {
+        let document = try MountedPath(target)
+        var wire = try DaemonClient(to: document.mount).release()
+        let isServed = { [mount = document.mount] in try DaemonClient.checkResponds(mount) }
+        do {
+            let intent = IntentForm(document.pathInMount, .write(.forDeleting))
+            let access: AccessBeginResult = try wire.ask(
+                .beginAccess(AccessBeginParameters([intent])), onSilence: isServed)
+            let result = body()
+            let _: EmptyResult = try wire.ask(.endAccess(AccessEndParameters(access: access.access)))
+            return result
+        } catch let failure as CommandFailure {
+            return .stays(failure.message)
+        } catch {
+            return .stays(CommandFailure(ofCall: error).message)
+        }
     }
 
     /// Runs a step with a document. An error is the reason why the document stays.
@@ -211,19 +258,16 @@ struct UndoPlan {
         var isConcerned: Bool { (isWritten || isDeleted) && !(isCreated && isDeleted) }
     }
 
-    private let run: String
-    private let identity: String?
+    private let actor: HistoryActorForm
     private var documents: [[UInt8]: Document] = [:]
 
     /// Makes the plan for a run.
     ///
     /// - Parameters:
-    ///   - run: the name of the run.
-    ///   - identity: the text that tells runs with equal names apart.
+    ///   - actor: a program of the run.
     ///   - events: the events of the whole mount since the first event of the run, the oldest first.
-    init(of run: String, _ identity: String?, in events: [HistoryEventForm]) {
-        self.run = run
-        self.identity = identity
+    init(of actor: HistoryActorForm, in events: [HistoryEventForm]) {
+        self.actor = actor
         for event in events { take(event) }
     }
 
@@ -254,7 +298,7 @@ struct UndoPlan {
 
     private mutating func take(_ event: HistoryEventForm) {
         guard let path = event.bytesOfPath else { return }
-        let isOwn = event.actor.run == run && event.actor.runID == identity
+        let isOwn = event.actor.isSameRun(as: actor)
         if event.kind == "written", let source = event.bytesOfSource {
             replace(by: source, isOwn ? nil : event.actor)
         }
@@ -319,5 +363,13 @@ struct UndoPlan {
     static func generation(size: UInt64, seconds: Int64, nanoseconds: UInt64) -> String {
         let hex = { (number: UInt64) in String(number, radix: 16) }
         return "\(hex(size))-\(hex(UInt64(bitPattern: seconds))).\(hex(nanoseconds))"
+    }
+}
+
+extension HistoryActorForm {
+    /// Whether two programs belong to the same run. The daemon tells runs apart, but not programs that only name themselves: then
+    /// their user must be the same.
+    func isSameRun(as other: HistoryActorForm) -> Bool {
+        run == other.run && runID == other.runID && (runID != nil || user == other.user)
     }
 }

@@ -45,7 +45,7 @@ final class PeerHistory: DocumentHistory {
         do throws(Errno) {
             return try log.events(query) { event in
                 isVisible(event, peer, &known)
-            }.map(HistoryEventForm.init)
+            }.map { event in HistoryEventForm(event, showsSource: mayReachSource(of: event, peer)) }
         } catch {
             throw .system(error)
         }
@@ -70,6 +70,13 @@ final class PeerHistory: DocumentHistory {
         return now.isReachable && now.rights?.mayRead(reader) ?? true
     }
 
+    /// Whether the client may enter the directories of the file that was renamed over the document. Otherwise the name of this
+    /// file is a secret.
+    private func mayReachSource(of event: HistoryEvent, _ peer: Peer) -> Bool {
+        guard let source = event.source else { return true }
+        do throws(VersionAccessFailure) { return try rights.mayReach(source, peer) } catch { return false }
+    }
+
     /// Returns nil if the rights cannot be found out.
     private func presentRights(to path: [UInt8], _ peer: Peer) -> PresentRights? {
         do throws(VersionAccessFailure) {
@@ -82,10 +89,11 @@ final class PeerHistory: DocumentHistory {
 }
 
 extension HistoryEventForm {
-    fileprivate init(_ event: HistoryEvent) {
+    fileprivate init(_ event: HistoryEvent, showsSource: Bool) {
         self.init(
             number: event.number, time: Double(event.time) / 1e9, kind: event.kind.rawValue, path: event.path,
-            newPath: event.newPath, source: event.source, actor: HistoryActorForm(event.actor))
+            newPath: event.newPath, source: showsSource ? event.source : nil,
+            actor: HistoryActorForm(event.actor))
         author = event.author.map { HistoryActorForm($0) }
         (generation, version, detail) = (event.generation, event.version, event.detail)
     }

@@ -32,9 +32,21 @@ struct UndoPlanTests {
             if event.kind == "empty" { (form.kind, form.detail) = ("preserved", "empty") }
             forms.append(form)
         }
-        let plan = UndoPlan(of: "agent", "5-1", in: forms)
+        let agent = HistoryActorForm(
+            program: "", pid: nil, user: 0, run: "agent", runPid: 70, runID: "5-1")
+        let plan = UndoPlan(of: agent, in: forms)
         return Dictionary(
             uniqueKeysWithValues: plan.steps.map { (String(decoding: $0.path, as: UTF8.self), $0.decision) })
+    }
+
+    @Test("a program that names itself like a run, or like a program of another user, is no part of it")
+    func aNameAloneIsNoRun() {
+        let actor = { (user: UInt32, id: String?) in
+            HistoryActorForm(program: "sh", pid: 7, user: user, run: "agent", runPid: nil, runID: id)
+        }
+        #expect(actor(1, "5-1").isSameRun(as: actor(0, "5-1")) && actor(1, nil).isSameRun(as: actor(1, nil)))
+        #expect(!actor(1, nil).isSameRun(as: actor(2, nil)) && !actor(1, nil).isSameRun(as: actor(1, "5-1")))
+        #expect(!actor(1, "5-1").isSameRun(as: actor(1, "5-2")))
     }
 
     @Test("a document goes back to the version before the run's first write")

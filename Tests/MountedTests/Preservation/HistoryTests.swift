@@ -171,6 +171,33 @@ extension MountTests {
             }
         }
 
+        @Test("'truce undo' leaves a document alone whose directory was replaced by a symbolic link")
+        func undoFollowsNoLink() throws {
+            let prepare = "cd \"$1\" && mkdir work other && echo old >work/a.md && echo mine >other/a.md"
+            try MountedDirectory.with(prepare: { try Script(prepare).run($0) }) { mount in
+                let truce = try Lab.variable("TRUCE_BINARY")
+                try Script(
+                    "cd \"$1\" && exec \"$2\" run --name agent -- sh -c 'echo new >work/a.md; echo >work/b.md'"
+                )
+                .run(mount.path, truce)
+                _ = try Self.log(mount.path + "/work/b.md", until: "created by")
+                // The other files have the size and the times of those that the run has written.
+                let swap = """
+                    cd "$1" && echo own >other/a.md && touch -r work/a.md other/a.md && echo >other/b.md
+                    touch -r work/b.md other/b.md && mv work gone && ln -s other work
+                    """
+                try Script(swap).run(mount.below)
+                let undo = try TruceCommand.attempt("undo", "--by", "agent", "--created", mount.path)
+                #expect(undo.ending == .exited(1))
+                #expect(
+                    undo.text.contains("work/a.md: stays: its path leads to another place now")
+                        && undo.text.contains("work/b.md: stays: its path leads to another place now"),
+                    "\(undo.text)\(undo.errorText)")
+                #expect(try FileContents.text(of: mount.below + "/other/a.md") == "own\n")
+                #expect(FileContents.ofFile(mount.below + "/other/b.md") != nil)
+            }
+        }
+
         @Test(
             "'truce undo' takes back the saves of vim, sed and git in a run, and leaves git's own files alone"
         )
@@ -310,10 +337,18 @@ extension MountTests {
                 try Script("umask 022; echo a >\"$1\"/open.md; umask 077; echo b >\"$1\"/closed.md").run(
                     mount.path)
                 _ = try Self.log(mount.path, until: "closed.md")
+                let renaming = """
+                    umask 022; cd "$1"; mkdir -m 700 private; echo c >private/secret.md; echo d >moved.md
+                    mv private/secret.md moved.md
+                    """
+                try Script(renaming).run(mount.path)
+                _ = try Self.log(mount.path + "/moved.md", until: "which renamed private/secret.md")
                 let text = try Script("exec setpriv --reuid 12345 --clear-groups --regid 12345 \"$@\"")
                     .run(try Lab.variable("TRUCE_BINARY"), "log", mount.path).text
                 #expect(text.contains("open.md"))
                 #expect(!text.contains("closed.md"))
+                // Its document may be read, but the name of the file that was renamed over it is a secret.
+                #expect(text.contains("moved.md  written by mv") && !text.contains("secret"), "\(text)")
             }
         }
     }
