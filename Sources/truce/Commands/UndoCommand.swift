@@ -2,6 +2,7 @@
 import ArgumentParser
 import ControlClient
 import ControlProtocol
+import Coordination
 import Glibc
 import LinuxSystem
 

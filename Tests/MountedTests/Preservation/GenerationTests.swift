@@ -49,7 +49,7 @@ extension MountTests {
             return stat(path, &status) == 0 ? status.st_mtim.tv_sec : 0
         }
 
-        @Test("Only files have generations", arguments: ["mkdir", "mkfifo", "ln -s document"])
+        @Test("Only files have generations", arguments: ["mkdir", "mkfifo"])
         func onlyFilesHaveGenerations(making: String) throws {
             try MountedDirectory.with(prepare: Self.makeOldDocument) { mount in
                 try Script("eval \"$1 other\"").run(making, at: mount.path)
