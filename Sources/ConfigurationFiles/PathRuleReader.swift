@@ -21,8 +21,6 @@ struct PathRuleReader {
     private static let list = "paths"
     private static let example = "[[paths]] with pattern = \"*.json\" and unseen = \"fail\""
     private static let keysForAllPrograms = [PathSetting.Kind.itemClass, .keepFor, .keepCount].map(\.rawValue)
-    /// Values of `unseen` that have no effect yet.
-    private static let unseenOfLaterReleases = ["merge"]
 
     let lines: SourceLines
     let scope: RuleScope
@@ -139,10 +137,6 @@ struct PathRuleReader {
         let name = kind.rawValue
         switch kind {
         case .unseen:
-            if let text = value.string, Self.unseenOfLaterReleases.contains(text) {
-                throw entry.problem(
-                    at: name, "unseen = \"\(text)\" is not in this release; write another value")
-            }
             let policies = scope == .source ? [.keep, .fail] : UnseenPolicy.allCases
             return .unseen(try choice(of: policies, in: value, name, entry))
         case .itemClass:

@@ -6,6 +6,8 @@ public enum UnseenPolicy: String, Hashable, Sendable, CaseIterable {
     case keep
     /// The overwrite fails with EBUSY and changes nothing.
     case fail
+    /// The overwrite goes ahead. If the changes of both programs are apart, the file gets the changes of both.
+    case merge
     /// Such overwrites are not detected.
     case off
 }

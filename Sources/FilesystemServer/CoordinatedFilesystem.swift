@@ -24,6 +24,7 @@ final class CoordinatedFilesystem: Filesystem {
     let conflictCopies: ConflictCopies
     let unseenOverwrites: UnseenOverwrites
     let writeHistory: WriteHistory
+    let merger: SaveMerger
     // These services follow documents, even when a save gives a document another file.
     let saves: SaveTracker
     let events: DocumentEvents
@@ -75,6 +76,7 @@ final class CoordinatedFilesystem: Filesystem {
         closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
         (conflictCopies, unseenOverwrites) = (ConflictCopies(context), UnseenOverwrites(context, tree))
         writeHistory = WriteHistory(context, tree, unseenOverwrites.sightings)
+        merger = SaveMerger(context, tree, sourceWatch, preserver, unseenOverwrites)
         events = DocumentEvents(context, tree, saves)
         identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
         saveLifecycle = SaveLifecycle(context, tree, preserver, saves, cleanWriters, events, identity)
@@ -86,7 +88,7 @@ final class CoordinatedFilesystem: Filesystem {
         unsavedStats = UnsavedStats(context, tree, shownAttributes, coordinator, attributeReplies)
         closer = HandleCloser(
             context, tree, sourceWatch, data, preserver, saves, cleanWriters, closePreserver, conflictCopies,
-            unseenOverwrites, events, saveLifecycle)
+            unseenOverwrites, merger, events, saveLifecycle)
         lockPoller = LockPoller(context, tree, data, coordinator)
         let openClaims = OpenClaims(context, tree, data, unsavedStats, closer)
         let opener = HandleOpener(
@@ -102,7 +104,8 @@ final class CoordinatedFilesystem: Filesystem {
             context, tree, sourceWatch, shownAttributes, preserver, saves, events, identity, coordinator,
             attributeReplies, unsavedStats)
         nameRequests = try NameRequests(
-            context, tree, preserver, unseenOverwrites, events, coordinator, unsavedStats, writeHistory)
+            context, tree, preserver, unseenOverwrites, merger, events, coordinator, unsavedStats,
+            writeHistory)
         creations = Create(
             context, tree, sourceWatch, unseenOverwrites, events, saveLifecycle, coordinator,
             attributeReplies, closer, openClaims, opener, nameRequests)

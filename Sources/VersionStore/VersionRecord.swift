@@ -31,6 +31,9 @@ package struct PreservationCause: RawRepresentable, Hashable, Sendable {
     package static let conflict = PreservationCause(rawValue: "conflict")
     /// A program saved over contents that it had not read, although it had read earlier contents (an unseen overwrite).
     package static let unseen = PreservationCause(rawValue: "unseen")
+    /// A program saved over contents that it had not read. The document then got the changes of both programs (a merge), and
+    /// this is what the program had saved.
+    package static let merge = PreservationCause(rawValue: "merge")
     /// A program wrote a document whose history is kept: by the setting `keep=writes`, or because the program is part of a run.
     package static let write = PreservationCause(rawValue: "write")
     /// A tool that synchronises files left a conflict copy of the document.

@@ -81,10 +81,9 @@ import Testing
             (
                 "[[paths]]\npattern = \"a\"\nunseen = \"keep\"\n[[paths]]\npattern = \"a\"\nunseen = \"no\"",
                 6,
-                ["'no' is no value of 'unseen'", "\"keep\", \"fail\", \"off\""]
+                ["'no' is no value of 'unseen'", "\"keep\", \"fail\", \"merge\", \"off\""]
             ),
             ("[[paths]]\npattern = \"a\"\nunseen = true", 3, ["'unseen' must be one of \"keep\""]),
-            ("[[paths]]\npattern = \"a\"\nunseen = \"merge\"", 3, ["\"merge\"", "not in this release"]),
             (
                 "[[paths]]\npattern = \"a\"\nclass = \"background\"", 3,
                 ["'background' is no value of 'class'", "\"document\""]
@@ -134,6 +133,10 @@ import Testing
                 ["'private' is no value of 'class' in a file in the source", "known is \"document\""]
             ),
             ("[[paths]]\npattern = \"a\"\nwait = \"1s\"", 3, ["unknown key 'wait'"]),
+            (
+                "[[paths]]\npattern = \"a\"\nunseen = \"merge\"", 3,
+                ["'merge' is no value of 'unseen' in a file in the source"]
+            ),
         ])
     func aFileInTheSourceMayNotWeakenTheRules(text: String, line: Int, words: [String]) throws {
         expectProblem(text, as: .source, at: line, words)

@@ -29,8 +29,8 @@ enum FloorLaws {
         Floor(
             paths: ["Preservation"],
             types: [
-                "ContentPreserver", "CleanWriters", "ClosePreserver", "ConflictCopies", "UnseenOverwrites",
-                "WriteHistory",
+                "ContentPreserver", "CleanWriters", "ClosePreserver", "ConflictCopies", "SaveMerger",
+                "UnseenOverwrites", "WriteHistory",
             ]),
         Floor(
             paths: ["Documents"],

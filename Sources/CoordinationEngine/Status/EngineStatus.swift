@@ -77,6 +77,7 @@ extension LiveCounters {
         counters.suspected = suspected.value
         counters.unseen = unseen.value
         counters.harmless = harmless.value
+        counters.merged = merged.value
         counters.preserved = preserved.value
         counters.reads = reads.value
         counters.writes = writes.value

@@ -14,6 +14,8 @@ final class NameRequests: Sendable {
     private let preserver: ContentPreserver
     private let coordinator: RetryCoordinator
     private let unseenOverwrites: UnseenOverwrites
+    private let merger: SaveMerger
+    private let events: DocumentEvents
     private let unsavedStats: UnsavedStats
     private let writeHistory: WriteHistory
     private let engine: Engine
@@ -24,12 +26,14 @@ final class NameRequests: Sendable {
 
     init(
         _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver,
-        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents, _ coordinator: RetryCoordinator,
-        _ unsavedStats: UnsavedStats, _ writeHistory: WriteHistory
+        _ unseenOverwrites: UnseenOverwrites, _ merger: SaveMerger, _ events: DocumentEvents,
+        _ coordinator: RetryCoordinator, _ unsavedStats: UnsavedStats, _ writeHistory: WriteHistory
     ) throws(Errno) {
         self.context = context
         self.preserver = preserver
         self.unseenOverwrites = unseenOverwrites
+        self.merger = merger
+        self.events = events
         self.coordinator = coordinator
         self.unsavedStats = unsavedStats
         self.writeHistory = writeHistory
@@ -69,8 +73,12 @@ final class NameRequests: Sendable {
             return carryOut(operation, facts, nil, reply: reply)
         }
         let save = request.save
+        let change = operation.documentStep(facts)
         // A retry uses the claim that was made for the request before the answer ESTALE.
-        coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+        coordinator.coordinate(
+            request, after: former, during: unseenOverwrites.pause(before: change, by: caller.thread),
+            reply: reply
+        ) { [self] request, grant, reply in
             let step = NameStep(claim: request.claim, isForced: grant.basis == .proceeded, save: save)
             if Operation.makesFile {
                 return asRequester(under: request.claim, in: facts.change.directory, reply) { [self] reply in
@@ -81,35 +89,46 @@ final class NameRequests: Sendable {
             // The writers are listed before the review. So each write is noticed: the review finds the contents of a writer that
             // has already closed the file, and what a listed writer leaves is preserved.
             let writers = strangers(writingTo: files.replaced, passedBy: request, grant)
-            let reviewed = unseenOverwrites.review(operation.documentStep(facts), by: request.thread)
-            let isPreserved = reviewed?.review.view.isUnseen ?? false && areWriting(writers.handles)
             keepHistory(of: files, request, reply: reply) { [self] reply in
-                guard let reviewed else {
-                    return preserve(files, from: writers, request, grant, reply: reply) { [self] reply in
-                        carryOut(operation, facts, step, reply: reply)
-                    }
-                }
-                prepare(reviewed, request, isPreserved: isPreserved, reply: reply) { [self] reply in
+                prepare(change, request, beside: writers.handles, reply: reply) { [self] reviewed, reply in
                     preserve(files, from: writers, request, grant, reply: reply) { [self] reply in
-                        carryOut(operation, facts, step.reviewed(as: reviewed), reply: reply)
+                        carryOut(operation, facts, reviewed.map(step.reviewed(as:)) ?? step, reply: reply)
                     }
                 }
             }
         }
     }
 
-    /// Preserves contents that the program of a request would perhaps replace without having read them. Then continues.
+    /// Preserves contents that the program of a request would perhaps replace without having read them, or merges them with the
+    /// new contents. Then continues.
     private func prepare(
-        _ reviewed: ReviewedStep, _ request: ClaimedRequest, isPreserved: Bool, reply: consuming Reply,
-        then next: @escaping @Sendable (consuming Reply) -> Void
+        _ change: DocumentStep?, _ request: ClaimedRequest, beside writers: [Handle],
+        reply: consuming Reply, then next: @escaping @Sendable (ReviewedStep?, consuming Reply) -> Void
     ) {
-        guard !reviewed.review.isHarmless else { return next(reply) }
+        guard let change, context.policies.mergesSaves else {
+            return review(change, request, beside: writers, in: nil, reply: reply, then: next)
+        }
+        let parked = Parked(reply)
+        unseenOverwrites.merges.passSoon(change.node.id) { [self] passage in
+            guard let reply = parked.take() else { return engine.end(request.claim) }
+            review(change, request, beside: writers, in: passage, reply: reply, then: next)
+        }
+    }
+
+    private func review(
+        _ change: DocumentStep?, _ request: ClaimedRequest, beside writers: [Handle],
+        in passage: MergePassage?, reply: consuming Reply,
+        then next: @escaping @Sendable (ReviewedStep?, consuming Reply) -> Void
+    ) {
+        let reviewed = unseenOverwrites.review(change, by: request.thread, in: passage)
+        let isPreserved = reviewed?.review.view.isUnseen ?? false && areWriting(writers)
+        guard let reviewed, !reviewed.review.isHarmless else { return next(reviewed, reply) }
         let parked = Parked(reply)
         context.work(on: reviewed.step.node, for: .preserving) { [self] in
             let mayGoOn = unseenOverwrites.prepare(
                 reviewed, by: request, thread: request.thread, isPreserved: isPreserved)
             guard let reply = parked.take() else { return engine.end(request.claim) }
-            if mayGoOn { return next(reply) }
+            if mayGoOn { return next(merger.merged(reviewed, thread: request.thread), reply) }
             engine.end(request.claim)
             reply.fail(.busy)
         }
@@ -143,14 +162,26 @@ final class NameRequests: Sendable {
         var outcome: Operation.Outcome
         do throws(Errno) { outcome = try operation.apply(facts) } catch {
             operation.revert(facts)
-            if let reviewed = step?.reviewed { unseenOverwrites.abandon(reviewed) }
+            if let reviewed = step?.reviewed {
+                merger.revert(reviewed)
+                unseenOverwrites.abandon(reviewed)
+                reviewed.passage?.end()
+            }
             if Operation.makesFile, let step { engine.end(step.claim) }
             return operation.fail(reply, error)
         }
         operation.publish(&outcome, of: facts, step)
-        if let reviewed = step?.reviewed { unseenOverwrites.publish(reviewed) }
+        if let reviewed = step?.reviewed { publish(reviewed) }
         if let step, operation.endsClaimBeforeAnswer(facts) { engine.end(step.claim) }
         operation.answer(outcome, of: facts, step, reply: reply)
+    }
+
+    private func publish(_ reviewed: ReviewedStep) {
+        unseenOverwrites.publish(reviewed)
+        reviewed.passage?.end()
+        guard reviewed.merged != nil, case .replaces(_, let node) = reviewed.step else { return }
+        merger.publish(reviewed)
+        events.noteMerge(of: node)
     }
 
     /// Returns the claim of a request that makes a new name. Returns nil if no document waits for a file at this name

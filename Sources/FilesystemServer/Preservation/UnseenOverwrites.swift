@@ -16,15 +16,16 @@ import VersionStore
 ///    version is dropped. Otherwise it becomes a conflict, and the log says which program has saved over which.
 final class UnseenOverwrites: Sendable {
     /// The size in bytes of the largest file that is compared line by line, and is noted as a base.
-    private static let mostCompared: UInt64 = 1 << 20
+    static let mostCompared: UInt64 = 1 << 20
     /// The most claims on a file that are searched for programs that are just opening it.
     private static let mostClaimants = 256
 
     let sightings: Sightings
+    let merges = PendingMerges()
     let context: MountContext
     private let engine: Engine
     private let processes: ProcessResolver
-    private let handles: HandleTable
+    let handles: HandleTable
 
     init(_ context: MountContext, _ tree: FileTree) {
         self.context = context
@@ -58,9 +59,7 @@ final class UnseenOverwrites: Sendable {
         handle.setOverwrite(.reviewed)
         guard review.view.isUnseen, mayOverwrite(handle), !isPreserved || isRefused(review, handle.thread)
         else { return true }
-        guard handle.mayReadAndWrite else {
-            return preserve(review, by: handle, thread: handle.thread, mayLink: false)
-        }
+        guard handle.mayReadAndWrite else { return preserve(review, for: handle) }
         if case .backing = review.node.dataRoute {
             // The kernel moves the file's data already, so the daemon does not see whether the program reads first.
             sightings.noteRead(by: handle)
@@ -78,7 +77,32 @@ final class UnseenOverwrites: Sendable {
         guard mayOverwrite(handle) else { return true }
         let change = DocumentChange(node: handle.node, process: handle.process, handle: handle.id)
         guard let review = sightings.review(change), review.view.isUnseen else { return true }
-        return preserve(review, by: handle, thread: handle.thread, mayLink: false)
+        return preserve(review, for: handle)
+    }
+
+    private func preserve(_ review: ChangeReview, for handle: Handle) -> Bool {
+        let node = review.node
+        guard preserve(review, by: handle, thread: handle.thread, mayLink: false) else { return false }
+        if isMerged(node, by: handle.thread), hasSuspicions(node) { merges.expect(node.id) }
+        return true
+    }
+
+    /// Whether the changes of two programs to this file are merged.
+    func isMerged(_ node: Node, by thread: Int32) -> Bool {
+        context.policies.mergesSaves
+            && context.policy(of: .unseen, forFileAt: node.path, usedBy: thread) == .merge
+    }
+
+    /// Whether a save of the file is not compared yet.
+    func hasSuspicions(_ node: Node) -> Bool {
+        sightings.change(node) { document, _ in !document.suspicions.isEmpty } ?? false
+    }
+
+    /// Called when a file was not opened after ``prepare(_:for:)``. Nothing was overwritten by this open.
+    func abandonOpen(of handle: Handle) {
+        guard handle.mayWrite || handle.truncates, handle.isClaimed, handle.node.isRemembered else { return }
+        dropSoon(sightings.noteUnopened(handle), of: handle.node)
+        if merges.isPending(handle.node.id), !hasSuspicions(handle.node) { merges.cancel(handle.node.id) }
     }
 
     /// Called when a program reads by a handle. If it then writes by the same handle, it has seen the contents.
@@ -294,7 +318,7 @@ final class UnseenOverwrites: Sendable {
     }
 
     /// Reads a file that is small enough to be compared. Returns nil if it is larger, or cannot be read.
-    private func contents(of node: Node) -> [UInt8]? {
+    func contents(of node: Node) -> [UInt8]? {
         do throws(Errno) {
             let file = try node.descriptor()
             guard try file.descriptor.status().size <= Self.mostCompared else { return nil }
@@ -304,7 +328,7 @@ final class UnseenOverwrites: Sendable {
         }
     }
 
-    private func contents(of version: VersionID) -> [UInt8]? {
+    func contents(of version: VersionID) -> [UInt8]? {
         guard let store = context.store else { return nil }
         do throws(StoreError) {
             var location = try store.find(version)
@@ -324,7 +348,7 @@ private final class Saver: JournalSubject {
 }
 
 extension Attribution {
-    fileprivate init(of anchor: Anchor, path: [UInt8]) {
+    init(of anchor: Anchor, path: [UInt8]) {
         self.init(
             thread: 0, at: Engine.now, process: anchor.process?.number ?? 0, program: anchor.program,
             user: anchor.user

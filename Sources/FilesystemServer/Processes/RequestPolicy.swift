@@ -135,6 +135,10 @@ package struct PolicyTable: Sendable {
             versions: value(of: .keepCount, forFileAt: path) { _ in false })
     }
 
+    fileprivate var mergesSaves: Bool {
+        rules[PathSetting.Kind.unseen.place].contains { $0.setting == .unseen(.merge) }
+    }
+
     /// Returns the rules of all settings that decide about a file for some program, in the order in which they decide.
     package func rules(forFileAt path: [UInt8]) -> [PathRule] {
         rules.flatMap { rules in
@@ -155,6 +159,7 @@ final class PathPolicies: Sendable {
     private let hasBoundRules: Atomic<Bool>
     private let keepsWrites: Atomic<Bool>
     private let logsReads: Atomic<Bool>
+    private let hasMerges: Atomic<Bool>
 
     init(_ rules: [PathRule]) {
         let table = PolicyTable(rules)
@@ -163,6 +168,7 @@ final class PathPolicies: Sendable {
         hasBoundRules = Atomic(table.hasBounds)
         keepsWrites = Atomic(table.keepsWrites)
         logsReads = Atomic(table.logsReads)
+        hasMerges = Atomic(table.mergesSaves)
         self.table = Mutex(table)
     }
 
@@ -180,6 +186,9 @@ final class PathPolicies: Sendable {
     /// Whether a rule adds the reads of some files to the log.
     var hasReadRules: Bool { logsReads.load(ordering: .relaxed) }
 
+    /// Whether a rule has the setting `unseen = "merge"`.
+    var mergesSaves: Bool { hasMerges.load(ordering: .relaxed) }
+
     /// Replaces the rules. Returns whether files may have another class now.
     func replace(by rules: [PathRule]) -> Bool {
         let next = PolicyTable(rules)
@@ -192,6 +201,7 @@ final class PathPolicies: Sendable {
         hasBoundRules.store(next.hasBounds, ordering: .releasing)
         keepsWrites.store(next.keepsWrites, ordering: .releasing)
         logsReads.store(next.logsReads, ordering: .releasing)
+        hasMerges.store(next.mergesSaves, ordering: .releasing)
         return former.classRules != next.classRules
     }
 

@@ -70,7 +70,7 @@ package struct RememberedDocument: Sendable {
     package static let backupTakes = TimeSpan.seconds(2)
     /// The usual and the greatest number of sightings. Only sightings of living writers and presenters exceed the usual number.
     package static let (usualSightings, mostSightings) = (16, 64)
-    private static let mostBases = 4
+    private static let mostBases = 8
 
     package private(set) var generation: UInt64
     /// The anchor that has made the present generation; nil if it is not known.
@@ -148,6 +148,10 @@ package struct RememberedDocument: Sendable {
     package var hasWriters: Bool { !writers.isEmpty }
     /// Whether another handle than this one has the document open to write.
     package func hasWriters(besides handle: UInt64?) -> Bool { writers.contains { $0.handle != handle } }
+    /// Whether a program has the document open to write.
+    package func isWritten(by anchor: Anchor) -> Bool {
+        writers.contains { $0.opener.anchor.identity == anchor.identity }
+    }
     /// Exchanges the writers of two documents, because the documents have exchanged their files.
     package mutating func exchangeWriters(with other: inout Self?) {
         let own = writers
@@ -225,7 +229,11 @@ package struct RememberedDocument: Sendable {
     /// Notes the contents of the present generation, before it is replaced.
     package mutating func noteBase(_ bytes: [UInt8]) {
         guard !hasBase else { return }
-        if bases.count >= Self.mostBases { bases.removeFirst() }
+        if bases.count >= Self.mostBases {
+            // The base of the next save of a program stays, as long as there is another one.
+            let latest = Set(sightings.map(\.latest.number))
+            bases.remove(at: bases.firstIndex { !latest.contains($0.generation) } ?? 0)
+        }
         bases.append(Base(generation: generation, bytes: bytes))
     }
     package mutating func forgetBases() {

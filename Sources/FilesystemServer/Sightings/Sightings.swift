@@ -262,9 +262,21 @@ final class Sightings: Sendable {
         change(handle.node) { document, _ in document.noteRead(by: opener.anchor, at: Engine.now) }
     }
 
+    /// Called when a file was not opened after its review. Returns the suspicions of a program that does not write the file.
+    func noteUnopened(_ handle: Handle) -> [Suspicion] {
+        change(handle.node) { document, _ in
+            guard let opener = document.removeWriter(handle.id.rawValue),
+                !document.isWritten(by: opener.anchor)
+            else { return [] }
+            return document.takeSuspicions(of: opener.anchor)
+        } ?? []
+    }
+
     /// Called when a handle is closed. Raises the generation if the program has written. Returns the suspicions that the
     /// program's contents now decide.
-    func noteClosed(_ handle: Handle) -> [Suspicion] {
+    ///
+    /// `isMerged`: whether the document will be merged. Then the last close of the program decides.
+    func noteClosed(_ handle: Handle, isMerged: Bool) -> [Suspicion] {
         let node = handle.node
         // A program may only have set the times, which makes no new generation.
         let isDoubtful = handle.baseline?.isRacy ?? true || handle.hasUnseenStores
@@ -276,7 +288,8 @@ final class Sightings: Sendable {
             if hasWritten || !document.stamp.hasSameContents(as: Stamp(status)) {
                 document.raise(to: next(), by: opener, as: Stamp(status))
             }
-            return opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
+            guard let opener, !isMerged || !document.isWritten(by: opener.anchor) else { return [] }
+            return document.takeSuspicions(of: opener.anchor)
         } ?? []
     }
 
@@ -294,6 +307,16 @@ final class Sightings: Sendable {
         guard node.isRemembered, let status = node.presentStatus else { return }
         change(node) { document, next in
             if areSet { document.restamp(Stamp(status)) } else { document.refresh(Stamp(status), next) }
+        }
+    }
+
+    /// Called when the daemon has merged the contents `saved` of the last save with other changes. The program of this save has
+    /// not seen the merged contents, and goes on from its own.
+    func noteMerged(_ node: Node, from saved: [UInt8]) {
+        guard let status = node.presentStatus else { return }
+        change(node) { document, next in
+            document.noteBase(saved)
+            document.raise(to: next(), by: nil, as: Stamp(status))
         }
     }
 

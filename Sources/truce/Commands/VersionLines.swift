@@ -40,6 +40,7 @@ extension VersionForm {
         case "unseen":
             let seen = readTime.map { ", which had read the contents of \(VersionTime.text($0, at: now))" }
             return "saved over by \(saver?.text ?? "a program")" + (seen ?? ", which had not read it")
+        case "merge": return "merged with the changes of another program"
         case "write":
             let seen = readTime.map { ", which had read the contents of \(VersionTime.text($0, at: now))" }
             return "before a change by \(saver?.text ?? "a program")" + (seen ?? "")

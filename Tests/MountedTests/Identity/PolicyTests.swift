@@ -85,10 +85,10 @@ extension MountTests {
             try FileContents.write("[[paths]]\npattern = \"*\"\nunseen = \"fail\"\n", to: user.file)
             try MountedDirectory.with(environment: user.environment) { mount in
                 #expect(try Self.show(mount.path + "/a")[0] == "unseen = fail")
-                try FileContents.write("[[paths]]\npattern = \"*\"\nunseen = \"merge\"\n", to: user.file)
+                try FileContents.write("[[paths]]\npattern = \"*\"\nunseen = \"merged\"\n", to: user.file)
                 let outcome = try TruceCommand.run("config", "show", mount.path + "/a")
                 #expect(outcome.text.hasPrefix("unseen = fail\n"))
-                let problem = "\(user.file):3: unseen = \"merge\" is not in this release"
+                let problem = "\(user.file):3: 'merged' is no value of 'unseen'"
                 #expect(outcome.errorText.contains(problem), "\(outcome.errorText)")
                 #expect(outcome.errorText.contains("the rules that it had before stay in force"))
                 #expect(try TruceCommand.attempt("doctor", mount.path).text.contains(problem))

@@ -17,17 +17,28 @@ extension SetAttributes {
         var claim = ClaimRequest(engine.makeClaimID(), .handleless, part)
         if let bounds = context.bounds(forFileAt: node.path, usedBy: caller.thread) { claim.bounds = bounds }
         let request = ClaimedRequest(kind, claim, by: caller.thread, processes: processes)
-        coordinator.coordinate(request, after: coordinator.takeRetriedRequest(kind, by: caller), reply: reply)
-        {
+        coordinator.coordinate(
+            request, after: coordinator.takeRetriedRequest(kind, by: caller),
+            during: unseenOverwrites.pause(beforeResizing: node, by: caller.thread), reply: reply
+        ) {
             [self] request, grant, reply in
-            applyResize(change, on: node, request, grant, reply: reply)
+            guard context.policies.mergesSaves else {
+                return applyResize(change, on: node, request, grant, in: nil, reply: reply)
+            }
+            let parked = Parked(reply)
+            unseenOverwrites.merges.passSoon(node.id) { [self] passage in
+                guard let reply = parked.take() else { return engine.end(request.claim) }
+                applyResize(change, on: node, request, grant, in: passage, reply: reply)
+            }
         }
     }
 
+    /// `passage`: until its end, the file is not merged.
     private func applyResize(
         _ change: AttributeChange, on node: Node, _ request: ClaimedRequest, _ grant: Grant,
-        reply: consuming Reply
+        in passage: MergePassage?, reply: consuming Reply
     ) {
+        defer { withExtendedLifetime(passage) {} }
         let claim = request.claim
         let isEndangering =
             cleanWriters.endangers(grant, by: claim)
@@ -49,7 +60,7 @@ extension SetAttributes {
             let step = { [self] in
                 if let reply = parked.take() { apply(change, to: node, under: claim, reply: reply) }
             }
-            defer { engine.end(claim) }
+            defer { withExtendedLifetime(passage) { engine.end(claim) } }
             if let review,
                 !unseenOverwrites.prepare(
                     review, by: request, thread: request.thread, mayLink: false,

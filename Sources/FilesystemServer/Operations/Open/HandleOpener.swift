@@ -17,6 +17,7 @@ final class HandleOpener: Sendable {
     private let closer: HandleCloser
     private let engine: Engine
     private let submounts: Submounts
+    private let unseenOverwrites: UnseenOverwrites
     private let sightings: Sightings
 
     init(
@@ -34,11 +35,14 @@ final class HandleOpener: Sendable {
         self.closer = closer
         engine = context.engine
         submounts = context.submounts
+        self.unseenOverwrites = unseenOverwrites
         sightings = unseenOverwrites.sightings
     }
 
     /// Opens a file and answers the request. The claim of the handle was granted before, or the file needs no claim.
-    func open(_ handle: Handle, reply: consuming Reply) {
+    ///
+    /// `passage`: until its end, the file is not merged. From then on, the handle prevents that.
+    func open(_ handle: Handle, in passage: MergePassage?, reply: consuming Reply) {
         let isPresented = events.identifyWriter(of: handle)
         do throws(Errno) {
             // The kernel checks only whether this mount forbids execution. The mount on which the file lies is checked
@@ -49,6 +53,7 @@ final class HandleOpener: Sendable {
             let route = try begin(handle, isPresented: isPresented, for: reply)
             handle.node.noteOpened()
             if !handle.mayWrite { noteReadInHistory(handle) }
+            passage?.end()
             answer(handle, by: route, reply: reply)
         } catch {
             endUnopened(handle)
@@ -160,6 +165,7 @@ final class HandleOpener: Sendable {
     /// claim.
     func endUnopened(_ handle: Handle) {
         handle.closeFile(forGood: true)
+        unseenOverwrites.abandonOpen(of: handle)
         guard !handle.linkedVersions.isEmpty else { return endClaim(of: handle) }
         context.work(on: handle.node, for: .preserving) { [self] in
             preserver.releaseFiles(ofUnopened: handle)

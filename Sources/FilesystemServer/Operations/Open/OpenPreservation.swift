@@ -52,6 +52,8 @@ final class OpenPreservation: Sendable {
         self.writeHistory = writeHistory
     }
 
+    var merges: PendingMerges { unseenOverwrites.merges }
+
     /// Returns the work that must be done next before the file is opened. If no work is left, adds the handle to the
     /// writers of the store's hard links.
     ///
