@@ -101,7 +101,7 @@ enum HistoryLine {
     }
 
     private static func add(_ key: StaticString, _ value: some Sequence<UInt8>, to line: inout [UInt8]) {
-        line.append(contentsOf: key.description.utf8)
+        key.withUTF8Buffer { line.append(contentsOf: $0) }
         line.append(UInt8(ascii: "="))
         for byte in value {
             if byte < 0x20 || byte == 0x7F || byte == UInt8(ascii: "%") {

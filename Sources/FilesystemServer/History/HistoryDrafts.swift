@@ -30,9 +30,9 @@ final class HistoryDrafts: Sendable {
         at clock: HistoryClock
     ) -> [HistoryEvent] {
         var draft = Draft(isShared: isShared, clock: clock)
-        var events: [HistoryEvent] = []
-        for step in steps { add(step, to: &events, in: &draft) }
-        events = Self.joined(events)
+        var list = EventList()
+        for step in steps { add(step, to: &list, in: &draft) }
+        var events = Self.joined(list.events)
         for step in engineSteps { events.append(event(of: step, clock)) }
         events += finished
         if !engineSteps.isEmpty || !finished.isEmpty { events.sort { $0.time < $1.time } }
@@ -88,7 +88,7 @@ final class HistoryDrafts: Sendable {
         return event
     }
 
-    private func add(_ step: HistoryStep, to events: inout [HistoryEvent], in draft: inout Draft) {
+    private func add(_ step: HistoryStep, to events: inout EventList, in draft: inout Draft) {
         guard let directory = step.directory else { return }
         let place = draft.place(of: step.name, in: directory)
         switch step.kind {
@@ -120,7 +120,7 @@ final class HistoryDrafts: Sendable {
     /// only a step of the save.
     private func addRename(
         from place: Draft.Place, to target: Draft.Place, replaces: Bool, _ step: HistoryStep,
-        to events: inout [HistoryEvent], _ draft: inout Draft
+        to events: inout EventList, _ draft: inout Draft
     ) {
         let isOwnFile = take(step, at: place.path)
         let isDocument = draft.isLogged(place, step)
@@ -128,11 +128,7 @@ final class HistoryDrafts: Sendable {
             events += draft.event(.moved, place, to: target, step)
             return
         }
-        let count = events.count
-        if isOwnFile {
-            events.removeAll { $0.path == place.path && ($0.kind == .created || $0.kind == .written) }
-        }
-        let isOnlyStep = !isDocument || events.count < count
+        let isOnlyStep = isOwnFile && events.removeContents(at: place.path) || !isDocument
         let isSave = replaces || takeDeparture(of: target, by: step, from: &events)
         events += draft.event(isSave ? .written : .created, target, step) { event in
             if !isOnlyStep { event.source = place.path }
@@ -142,15 +138,13 @@ final class HistoryDrafts: Sendable {
     /// Takes out the event by which the same program has taken the document's name away, if this is the last event with the
     /// document. The new file is then the document, and not another one.
     private func takeDeparture(
-        of place: Draft.Place, by step: HistoryStep, from events: inout [HistoryEvent]
+        of place: Draft.Place, by step: HistoryStep, from events: inout EventList
     ) -> Bool {
-        guard let index = events.lastIndex(where: { $0.path == place.path || $0.newPath == place.path }),
-            let author = step.author, events[index].actor.process == author.process
-        else { return false }
-        let isAway = events[index].kind == .deleted || events[index].isMoveToBackup
-        guard isAway, events[index].path == place.path else { return false }
-        events.remove(at: index)
-        return true
+        guard let author = step.author else { return false }
+        return events.removeLast(at: place.path) { event in
+            event.actor.process == author.process && event.path == place.path
+                && (event.kind == .deleted || event.isMoveToBackup)
+        }
     }
 
     private func note(_ step: HistoryStep, at path: [UInt8]) {
@@ -168,6 +162,46 @@ final class HistoryDrafts: Sendable {
             return false
         }
         return found.process == author.process && step.moment.since(found.moment) < Self.creationMemory
+    }
+}
+
+/// The events of one batch in the order of their steps. They are found by their paths without a search.
+private struct EventList {
+    private var all: [HistoryEvent?] = []
+    /// For each path the indexes of the events with it, also as the new path.
+    private var places: [[UInt8]: [Int]] = [:]
+
+    var events: [HistoryEvent] { all.compactMap(\.self) }
+
+    static func += (list: inout EventList, events: [HistoryEvent]) {
+        for event in events { list.append(event) }
+    }
+
+    private mutating func append(_ event: HistoryEvent) {
+        places[event.path, default: []].append(all.count)
+        if let newPath = event.newPath { places[newPath, default: []].append(all.count) }
+        all.append(event)
+    }
+
+    /// Removes the last event with a path if it meets a condition. Returns whether it is removed.
+    mutating func removeLast(at path: [UInt8], if isMet: (HistoryEvent) -> Bool) -> Bool {
+        guard let index = places[path]?.last(where: { all[$0] != nil }), let event = all[index],
+            isMet(event)
+        else { return false }
+        all[index] = nil
+        return true
+    }
+
+    /// Removes the events by which a file was made and written. Returns whether there were any.
+    mutating func removeContents(at path: [UInt8]) -> Bool {
+        guard let indexes = places[path] else { return false }
+        let found = indexes.filter { index in
+            guard let event = all[index], event.path == path else { return false }
+            return event.kind == .created || event.kind == .written
+        }
+        for index in found { all[index] = nil }
+        places[path] = indexes.filter { all[$0] != nil }
+        return !found.isEmpty
     }
 }
 
@@ -189,6 +223,7 @@ struct Draft {
         let name: NameBytes
         let directory: Node
         let path: [UInt8]
+        let itemClass: ItemClass
     }
 
     private struct Folder {
@@ -210,7 +245,9 @@ struct Draft {
     mutating func place(of name: NameBytes, in directory: Node) -> Place {
         let folder = folder(directory).path
         let path = folder.isEmpty ? name.bytes : folder + [UInt8(ascii: "/")] + name.bytes
-        return Place(name: name, directory: directory, path: path)
+        return Place(
+            name: name, directory: directory, path: path,
+            itemClass: Node.itemClass(of: name, in: directory))
     }
 
     private mutating func folder(_ directory: Node) -> Folder {
@@ -239,7 +276,7 @@ struct Draft {
     /// Whether the history has the steps with a file of this name: it is a document, a run has written it, or the step is a read
     /// of a presented file or of one whose reads a rule asks for. Of git's own files, it has only such reads.
     mutating func isLogged(_ place: Place, _ step: HistoryStep) -> Bool {
-        let itemClass = Node.itemClass(of: place.name, in: place.directory)
+        let itemClass = place.itemClass
         if case .read = step.kind { return itemClass != .private }
         if folder(place.directory).isInternal { return false }
         return itemClass == .document || step.author?.run != nil && itemClass != .private
