@@ -198,10 +198,11 @@ extension Arbiter {
             if !pendingQuestion.cause.access.isWrite, !mayAskToSave(party, record) { return true }
             // P23, P24: The presenter would overwrite contents of which it was not told.
             return !written.isEmpty || record.isOutdated
-        // P23: A presenter that has relinquished to a writer of the same program need not relinquish to the reader.
+        // P23: A presenter that has relinquished to a writer of the same program need not relinquish to the reader. A question
+        // that is only planned does not count.
         case .relinquishToReader:
             let hasLetWritersIn = { (accessSession: AccessSession) in
-                accessSession.includes(QuestionKind(request: .relinquishToWriter))
+                accessSession.asked.contains(QuestionKind(request: .relinquishToWriter))
             }
             return written.contains { $0.party.isOneProgram(with: party) && hasLetWritersIn($0) }
         case .relinquishToWriter, .accommodateDeletion, .accommodateSubitemDeletion: return false

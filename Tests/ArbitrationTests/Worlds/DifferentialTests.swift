@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
+import Glibc
 import Testing
 
 /// Compares the arbiter and the naive arbiter in random runs. The runs are so long that not all of them can be played.
 @Suite("Random simulations of the arbiter, compared with a simpler arbiter")
 struct DifferentialTests {
-    static let seeds: ClosedRange<UInt64> = 1...5_000
+    /// The environment variable `TRUCE_WORLDS` sets another number of runs, for a long search.
+    static let seeds: ClosedRange<UInt64> =
+        1...max(1, getenv("TRUCE_WORLDS").flatMap { UInt64(String(cString: $0)) } ?? 5_000)
     static let lowLimitSeeds: UInt64 = 1_500
 
     @Test("in random simulations, the arbiter has the same effects as a simpler arbiter")
