@@ -79,10 +79,11 @@ let package = Package(
         // The middle, made concurrent; and the two doors into it, which never import each other.
         room("CoordinationEngine", imports: ["Arbitration", "Coordination", "LinuxSystem"]),
         room("VersionStore", imports: ["Coordination", "LinuxSystem"]),
+        room("History", imports: ["LinuxSystem", "VersionStore"]),
         room(
             "FilesystemServer",
             imports: [
-                "CoordinationEngine", "Coordination", "FuseBridge", "LinuxSystem", "TextMerge",
+                "CoordinationEngine", "Coordination", "FuseBridge", "History", "LinuxSystem", "TextMerge",
                 "VersionStore",
             ]),
         room(
@@ -109,7 +110,7 @@ let package = Package(
             dependencies: [
                 "ConfigurationFiles", "ControlClient", "ControlProtocol", "ControlServer",
                 "FilesystemServer", "Coordination",
-                "CoordinationEngine", "FuseBridge", "LinuxSystem", "VersionStore",
+                "CoordinationEngine", "FuseBridge", "History", "LinuxSystem", "VersionStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: rules),
@@ -150,6 +151,7 @@ let package = Package(
             of: ["ConfigurationFiles", "Coordination", "LinuxSystem"]),
         tests("TextMergeTests", of: ["TestSupport", "TextMerge"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
+        tests("HistoryTests", of: ["History", "LinuxSystem", "VersionStore"]),
         .executableTarget(
             name: "ArbitrationBenchmark",
             dependencies: [
@@ -169,7 +171,7 @@ let package = Package(
             name: "SampleRun", dependencies: ["FileCoordination"], path: "Tests/Samples/SampleRun",
             swiftSettings: rules),
         sample("NotesEditor"), sample("FolderBrowser"), sample("SyncAgent"), sample("TwoPresenters"),
-        sample("BatchCopier"),
+        sample("BatchCopier"), sample("VersionBrowser"),
         // A program that does with the library what it is told, and the scenarios in which several of them meet.
         .executableTarget(
             name: "Participant", dependencies: ["ControlClient", "FileCoordination"],
@@ -196,7 +198,7 @@ let package = Package(
             "CommandTests",
             of: [
                 "truce", "ControlClient", "ControlProtocol", "ControlServer", "CoordinationEngine",
-                "Coordination",
+                "Coordination", "History",
                 "LinuxSystem", "VersionStore", "CoordinationScenarios", "CTestSupport", "TestSupport",
             ]),
     ],

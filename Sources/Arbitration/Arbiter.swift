@@ -97,6 +97,8 @@ public struct Arbiter: Sendable {
         case .deleted(let item, let place, let party, let claim):
             noteDeletion(of: item, at: place, by: families.party(of: claim) ?? party, under: claim, &effects)
         case .lost(let item, let place, let party): noteLoss(of: item, at: place, by: party, &effects)
+        case .versioned(let item, let place, let change, let cause):
+            noteVersion(change, of: item, at: place, cause, &effects)
         case .tick: tick(&effects)
         }
     }

@@ -29,6 +29,9 @@ extension Arbiter {
         tree.outermostPackage(of: item, at: place) != nil
     }
 
+    /// Y6, Y10: How long a held claim may make other claims wait.
+    public func longestHold(of id: ClaimID) -> TimeSpan { claims[id].map(longestHold) ?? bounds.hold }
+
     /// P6: Whether a party works for a presenter of the item that has not answered all its questions.
     public func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
         guard registry.owesAnyAnswer(party) else { return false }

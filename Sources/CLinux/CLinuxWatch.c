@@ -62,13 +62,13 @@ size_t clinux_next_fanotify(const void *bytes, size_t size, struct clinux_change
 
 int clinux_inotify(void) { return inotify_init1(IN_CLOEXEC | IN_NONBLOCK); }
 
-int clinux_inotify_add(int inotify, int directory) {
+int clinux_inotify_add(int inotify, int directory, bool each_write) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", directory);
     return inotify_add_watch(
         inotify, path,
-        IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_ONLYDIR |
-            IN_EXCL_UNLINK);
+        IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | (each_write ? IN_MODIFY : 0) | IN_CLOSE_WRITE |
+            IN_ATTRIB | IN_ONLYDIR | IN_EXCL_UNLINK);
 }
 
 int clinux_inotify_remove(int inotify, int watch) { return inotify_rm_watch(inotify, watch); }

@@ -20,8 +20,7 @@ struct PathRuleReader {
 
     private static let list = "paths"
     private static let example = "[[paths]] with pattern = \"*.json\" and unseen = \"fail\""
-    /// Values of `unseen` that have no effect yet.
-    private static let unseenOfLaterReleases = ["merge"]
+    private static let keysForAllPrograms = [PathSetting.Kind.itemClass, .keepFor, .keepCount].map(\.rawValue)
 
     let lines: SourceLines
     let scope: RuleScope
@@ -53,9 +52,6 @@ struct PathRuleReader {
     private func rules(of table: TOMLTable, _ entry: PathEntry) throws(RuleProblem) -> [PathRule] {
         let known = ["pattern", "programs"] + kinds.map(\.rawValue)
         if let key = table.keys.first(where: { !known.contains($0) }) {
-            if PathSetting.Kind(rawValue: key).map({ !$0.isInThisRelease }) ?? false {
-                throw entry.problem(at: key, "'\(key)' is not in this release; take it out")
-            }
             let list = known.map { "'\($0)'" }.joined(separator: ", ")
             throw entry.problem(at: key, "unknown key '\(key)'; known in [[paths]] is \(list)")
         }
@@ -63,10 +59,10 @@ struct PathRuleReader {
         let programs = try table["programs"].map { (value) throws(RuleProblem) in
             try self.programs(in: value, entry)
         }
-        if programs != nil, table["class"] != nil {
+        if programs != nil, let key = Self.keysForAllPrograms.first(where: { table[$0] != nil }) {
             throw entry.problem(
-                at: "class",
-                "a file has one class for all programs; write 'class' in an entry without 'programs'")
+                at: key,
+                "a file has one '\(key)' for all programs; write '\(key)' in an entry without 'programs'")
         }
         var rules: [PathRule] = []
         for kind in kinds {
@@ -132,7 +128,7 @@ struct PathRuleReader {
 
     /// The settings that the file may contain.
     private var kinds: [PathSetting.Kind] {
-        PathSetting.Kind.allCases.filter { $0.isInThisRelease && (scope == .everywhere || $0 != .log) }
+        PathSetting.Kind.allCases.filter { scope == .everywhere || ![.log, .wait, .hold].contains($0) }
     }
 
     private func setting(
@@ -141,29 +137,40 @@ struct PathRuleReader {
         let name = kind.rawValue
         switch kind {
         case .unseen:
-            if let text = value.string, Self.unseenOfLaterReleases.contains(text) {
-                throw entry.problem(
-                    at: name, "unseen = \"\(text)\" is not in this release; write another value")
-            }
             let policies = scope == .source ? [.keep, .fail] : UnseenPolicy.allCases
             return .unseen(try choice(of: policies, in: value, name, entry))
         case .itemClass:
             let classes: [ItemClass] =
                 scope == .source ? [.document] : [.document, .database, .log, .private]
             return .itemClass(try choice(of: classes, in: value, name, entry))
-        case .keep: return .keep(try choice(of: KeepPolicy.allCases, in: value, name, entry))
+        case .keep:
+            let policies = scope == .source ? [.writes] : KeepPolicy.allCases
+            return .keep(try choice(of: policies, in: value, name, entry))
         case .log: return .log(try choice(of: LogPolicy.allCases, in: value, name, entry))
         case .keepFor:
             guard let span = value.string.flatMap({ TimeSpan(parsingLong: $0) }), span > .zero else {
                 throw entry.problem(at: name, "'\(name)' must be a time, for example \"48h\"")
             }
             return .keepFor(span)
+        case .wait: return .wait(try bound(in: value, name, entry))
+        case .hold: return .hold(try bound(in: value, name, entry))
         case .keepCount:
             guard let count = value.int, (1...Self.largestCount).contains(count) else {
                 throw entry.problem(at: name, "'\(name)' must be a number from 1 to \(Self.largestCount)")
             }
             return .keepCount(count)
         }
+    }
+
+    /// Returns the value of a setting that is a time limit.
+    private func bound(
+        in value: any TOMLValueConvertible, _ name: String, _ entry: PathEntry
+    ) throws(RuleProblem) -> TimeSpan {
+        guard let span = value.string.flatMap({ TimeSpan(parsing: $0) }), span > .zero else {
+            throw entry.problem(
+                at: name, "'\(name)' must be a time from 1ms to 24h, for example \"5s\"")
+        }
+        return span
     }
 
     /// Returns the value of a setting that must be one of `values`.

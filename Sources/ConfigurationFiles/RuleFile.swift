@@ -29,6 +29,9 @@ package struct RuleFile: Sendable {
         parsing bytes: [UInt8], as scope: RuleScope = .everywhere, from path: String = ""
     ) throws(RuleProblem) {
         let text = try Self.text(of: bytes)
+        if let line = KeyDepth.excess(in: bytes) {
+            throw RuleProblem(line: line, "a key has more than \(KeyDepth.most) parts; take it out")
+        }
         let root: TOMLTable
         do {
             root = try TOMLTable(string: text)

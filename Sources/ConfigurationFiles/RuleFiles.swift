@@ -82,6 +82,13 @@ package struct RuleFiles: Sendable {
         places.indices.compactMap { refresh($0) }
     }
 
+    /// Makes a watch that tells when ``refresh()`` possibly finds a change.
+    package func watch() throws(Errno) -> FileWatch {
+        let paths = places.map { $0.pathInSource ?? $0.path }
+        guard let root else { return try FileWatch(of: paths, below: .openPath("/")) }
+        return try FileWatch(of: paths, below: .duplicating(root.descriptor.rawValue))
+    }
+
     private mutating func refresh(_ index: Int) -> String? {
         let (path, former) = (places[index].path, places[index].source)
         do throws(RuleProblem) {

@@ -35,10 +35,13 @@ package enum ProtocolLimits {
     package static let accesses = 1024
     /// The most intents of an access, and the most numbers of accesses in the member `within` of an access.
     package static let intents = 64
+    /// The most subscriptions of a connection, and the most `history/watch` that wait.
     package static let subscriptions = 16
     /// The most runs of a connection, and the most globs in each list of a run.
     package static let runs = 16
     package static let globs = 64
+    /// How long a `history/watch` waits for an event at most, in seconds.
+    package static let watchSeconds = Int64(20)
     /// The most events that the daemon remembers. A client that subscribes again is sent the remembered events that it has not
     /// seen.
     package static let events = 4096
@@ -91,6 +94,10 @@ package enum ProtocolLimits {
     /// The most names that the daemon looks up to follow the symbolic links of one access.
     package static let linkLookups = 20_000
     package static let purposeBytes = 256
+    package static let generationBytes = 128
+    /// The most changes of versions that wait until presenters are told of them. If there are more, those of one document and
+    /// kind become one change without a version.
+    package static let versionNotices = 4096
     /// The most characters (Unicode scalars) of a client's text that the daemon quotes in an error message.
     package static let excerptScalars = 200
 }

@@ -85,7 +85,7 @@ final class ClientResources: Sendable {
         let path = services.guest(peer)?.name(of: document, lookedFor: parameters.path) ?? document.path
         let presenter = services.engine.present(
             document, by: party, implementing: messages, in: mailbox, guest: share)
-        services.documents.didRegisterPresenter(document)
+        services.documents.didRegisterPresenter(document, by: party)
         let isClosed = state.withLock { state in
             if !state.isClosed { state.presenters.insert(presenter) }
             return state.isClosed
@@ -220,6 +220,22 @@ final class ClientResources: Sendable {
                     )
                 }
                 return path
+            }
+        } catch {
+            finish(end(claim), of: claim)
+            throw error
+        }
+    }
+
+    /// Compares the documents of a granted access with the generations of the request (`ifGeneration`). If one differs, ends the
+    /// access and throws. No other program can write the documents meanwhile, because the access is held.
+    func checkGenerations(
+        _ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm]
+    ) throws(ProtocolFailure) {
+        do throws(ProtocolFailure) {
+            for (document, intent) in zip(plan.documents, intents) {
+                guard let expected = intent.ifGeneration else { continue }
+                try services.check(document.document, is: expected, intent.path, for: peer)
             }
         } catch {
             finish(end(claim), of: claim)

@@ -50,8 +50,9 @@ package final class ControlServer: Sendable {
     package init(
         on socket: consuming OwnedDescriptor, sharedBy shared: consuming OwnedDescriptor? = nil,
         at rate: ConnectionRate = ConnectionRate(), for mount: ControlledMount, status: any StatusSource,
-        preservedVersions: (any PreservedVersions)?, engine: Engine, documents: any DocumentSource,
-        settings: (any SettingSource)? = nil, below source: any SourceInspector,
+        preservedVersions: (any PreservedVersions)?, history: (any DocumentHistory)? = nil, engine: Engine,
+        documents: any DocumentSource, settings: (any SettingSource)? = nil,
+        below source: any SourceInspector,
         eventMemory: Duration = .seconds(ProtocolLimits.eventSeconds),
         log: @escaping @Sendable (String) -> Void
     ) throws {
@@ -69,12 +70,14 @@ package final class ControlServer: Sendable {
                 eventLoop: loop)
         }.wait()
         let services = SharedServices(
-            mount: mount, status: status, preservedVersions: preservedVersions, engine: engine,
-            documents: documents, settings: settings, source: source,
+            mount: mount, status: status, preservedVersions: preservedVersions, history: history,
+            engine: engine, documents: documents, settings: settings, source: source,
             feed: feed, log: log, watch: watch, rightsCache: RightsCache(at: source),
             readThrottle: try loop.submit { NIOLoopBound(ReadThrottle(), eventLoop: loop) }.wait(),
             workQueue: workQueue,
             readQueue: readQueue)
+        let versionNotices = VersionNotices(engine: engine, documents: documents, workQueue: workQueue)
+        preservedVersions?.observe { versionNotices.take($0) }
         let connectionRegistry = NIOLoopBoundBox.makeBoxSendingValue(
             ConnectionRegistry(of: services), eventLoop: group.next())
         listener = try ServerBootstrap(group: group)

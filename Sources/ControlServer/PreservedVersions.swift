@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import ControlProtocol
+package import Coordination
+package import CoordinationEngine
 package import LinuxSystem
 
 /// The store of preserved versions, as the control socket uses it.
@@ -17,10 +19,16 @@ package protocol PreservedVersions: Sendable {
         _ id: String, of path: [UInt8]?, at offset: Int64, count: Int, for peer: Peer
     ) throws(VersionAccessFailure) -> [UInt8]
 
-    /// Preserves the contents of a file, for a client that holds an access that writes the file.
+    /// Preserves contents as a version of a file, for a client that holds an access that writes the file.
     ///
-    /// Returns the ID of the version, or nil for an empty file.
-    func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String?
+    /// The contents are those of the file itself. If `contents` is given, they are those of the file at that path, which the
+    /// peer must have the right to read. Returns the ID of the version, or nil for empty contents.
+    func preserve(
+        _ path: [UInt8], contents: [UInt8]?, for peer: Peer
+    ) throws(VersionAccessFailure) -> String?
+
+    /// Sets what is called after each change of a version, on any thread. The call must not wait.
+    func observe(_ body: @escaping @Sendable (PreservedChange) -> Void)
 
     /// Marks conflicts of the documents at or below a path as resolved. Returns their number. If `ids` is nil, all conflicts
     /// are resolved that the peer may change; otherwise the call fails if the peer may not change one of them.
@@ -63,6 +71,19 @@ package struct VersionPage: Hashable, Sendable {
 
     package init(_ entries: [VersionForm], hasMore: Bool) {
         (self.entries, self.hasMore) = (entries, hasMore)
+    }
+}
+
+/// A change of a version in the store, as presenters are told of it.
+package struct PreservedChange: Hashable, Sendable {
+    package let change: VersionChange
+    /// The path of the document, from the root of the mount.
+    package let path: [UInt8]
+    /// For a gained version, the program because of which it was made. Nil if the program is not known.
+    package let actor: ProcessDescription?
+
+    package init(_ change: VersionChange, of path: [UInt8], by actor: ProcessDescription?) {
+        (self.change, self.path, self.actor) = (change, path, actor)
     }
 }
 

@@ -11,6 +11,8 @@ struct SharedServices: Sendable {
     let mount: ControlledMount
     let status: any StatusSource
     let preservedVersions: (any PreservedVersions)?
+    /// The history of the mount's documents; nil if none is recorded.
+    let history: (any DocumentHistory)?
     let engine: Engine
     let documents: any DocumentSource
     /// The configuration files; nil if the mount has none.

@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// The time limits of one claim. A limit that is nil is that of all claims, in ``Bounds``.
+public struct ClaimBounds: Hashable, Sendable {
+    /// T1: How long the claim may wait.
+    public var wait: TimeSpan?
+    /// Y6: How long the claim of a handle may make other claims wait, counted from the start of the contention.
+    public var hold: TimeSpan?
+
+    public init(wait: TimeSpan? = nil, hold: TimeSpan? = nil) {
+        self.wait = wait
+        self.hold = hold
+    }
+}
+
 /// The request for a claim.
 public struct ClaimRequest: Hashable, Sendable {
     /// The origin of a claim. It decides how long the claim lasts, and for which other claims it waits.
@@ -58,6 +71,7 @@ public struct ClaimRequest: Hashable, Sendable {
         var rest: [Part] = []
         var within: [ClaimID] = []
         var answering: QuestionID?
+        var bounds = ClaimBounds()
     }
 
     public let claim: ClaimID
@@ -85,7 +99,14 @@ public struct ClaimRequest: Hashable, Sendable {
         set { change { $0.answering = newValue } }
     }
 
-    /// Whether the request has a single part, is made within no other access, and answers no question.
+    /// The time limits that this claim has instead of those of all claims.
+    public var bounds: ClaimBounds {
+        get { extra.first?.bounds ?? ClaimBounds() }
+        set { change { $0.bounds = newValue } }
+    }
+
+    /// Whether the request has a single part, is made within no other access, answers no question, and has no time limits of
+    /// its own.
     public var isSimple: Bool { extra.isEmpty }
 
     public init(

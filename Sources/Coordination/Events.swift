@@ -73,6 +73,8 @@ public enum ArbiterEvent: Hashable, Sendable {
     indirect case deleted(ItemID, at: Place, by: Party, under: ClaimID?)
     /// A name was removed as if in a save, but no file has taken the name: the item was deleted.
     indirect case lost(ItemID, at: Place, by: Party)
+    /// The store has gained or lost a version of an item, or a conflict version was marked as resolved.
+    indirect case versioned(ItemID, at: Place, VersionChange, Cause)
     /// Time has advanced: the arbiter handles the timers that are due.
     case tick
 }

@@ -6,6 +6,8 @@ public enum UnseenPolicy: String, Hashable, Sendable, CaseIterable {
     case keep
     /// The overwrite fails with EBUSY and changes nothing.
     case fail
+    /// The overwrite goes ahead. If the changes of both programs are apart, the file gets the changes of both.
+    case merge
     /// Such overwrites are not detected.
     case off
 }
@@ -34,6 +36,10 @@ public enum PathSetting: Hashable, Sendable {
     case keepFor(TimeSpan)
     case keepCount(Int)
     case log(LogPolicy)
+    /// How long an open, or a truncation by a path, waits for other programs.
+    case wait(TimeSpan)
+    /// How long an open handle makes other programs wait.
+    case hold(TimeSpan)
 
     /// A kind of setting. The raw value is its name in a configuration file.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
@@ -43,9 +49,8 @@ public enum PathSetting: Hashable, Sendable {
         case keepFor = "keep-for"
         case keepCount = "keep-count"
         case log
-
-        /// Whether the setting has an effect. A configuration file with a setting without effect is refused.
-        public var isInThisRelease: Bool { ![.keep, .keepFor, .keepCount, .log].contains(self) }
+        case wait
+        case hold
     }
 
     public var kind: Kind {
@@ -56,6 +61,8 @@ public enum PathSetting: Hashable, Sendable {
         case .keepFor: .keepFor
         case .keepCount: .keepCount
         case .log: .log
+        case .wait: .wait
+        case .hold: .hold
         }
     }
 
@@ -68,6 +75,7 @@ public enum PathSetting: Hashable, Sendable {
         case .keepFor(let span): span.text
         case .keepCount(let count): "\(count)"
         case .log(let policy): policy.rawValue
+        case .wait(let span), .hold(let span): span.text
         }
     }
 }

@@ -56,12 +56,59 @@ public enum PresenterNotice: String, Hashable, Sendable, CaseIterable {
     case subitemDidChange
     /// An item in the presented directory has a new name; the new name may be outside the directory.
     case subitemDidMove
+    /// The presented item has a new version in the store.
+    case didGain
+    /// A version of the presented item was removed from the store.
+    case didLose
+    /// A conflict version of the presented item was marked as resolved.
+    case didResolve
+    /// An item in the presented directory has a new version.
+    case subitemDidGain
+    /// A version of an item in the presented directory was removed.
+    case subitemDidLose
+    /// A conflict version of an item in the presented directory was marked as resolved.
+    case subitemDidResolve
+}
+
+/// The number of a version in the store. Two versions of a store never have the same number.
+public struct VersionNumber: Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt64
+    public init(_ rawValue: UInt64) { self.rawValue = rawValue }
+    public var description: String { "v\(rawValue)" }
+}
+
+/// What has happened to a version of an item (N16).
+public struct VersionChange: Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable, CaseIterable {
+        case gained
+        case lost
+        /// The version was a conflict, and was marked as resolved.
+        case resolved
+    }
+
+    public let kind: Kind
+    /// Nil stands for several changes of this kind, of which some were left out because there were too many.
+    public let version: VersionNumber?
+
+    public init(_ kind: Kind, _ version: VersionNumber?) {
+        self.kind = kind
+        self.version = version
+    }
+
+    /// The notice about this change. `isSubitem` says whether the notice is for the presenter of a directory above the item.
+    public func notice(ofSubitem isSubitem: Bool) -> PresenterNotice {
+        switch kind {
+        case .gained: isSubitem ? .subitemDidGain : .didGain
+        case .lost: isSubitem ? .subitemDidLose : .didLose
+        case .resolved: isSubitem ? .subitemDidResolve : .didResolve
+        }
+    }
 }
 
 /// The messages that a presenter implements. Other messages are not sent, and count as answered with consent.
 public struct PresenterMessages: OptionSet, Hashable, Sendable {
-    public let rawValue: UInt16
-    public init(rawValue: UInt16) { self.rawValue = rawValue }
+    public let rawValue: UInt32
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     public static let relinquishToReader = Self(rawValue: 1 << 0)
     public static let relinquishToWriter = Self(rawValue: 1 << 1)
@@ -74,7 +121,13 @@ public struct PresenterMessages: OptionSet, Hashable, Sendable {
     public static let subitemDidAppear = Self(rawValue: 1 << 8)
     public static let subitemDidChange = Self(rawValue: 1 << 9)
     public static let subitemDidMove = Self(rawValue: 1 << 10)
-    public static let all = Self(rawValue: 0x7FF)
+    public static let didGain = Self(rawValue: 1 << 11)
+    public static let didLose = Self(rawValue: 1 << 12)
+    public static let didResolve = Self(rawValue: 1 << 13)
+    public static let subitemDidGain = Self(rawValue: 1 << 14)
+    public static let subitemDidLose = Self(rawValue: 1 << 15)
+    public static let subitemDidResolve = Self(rawValue: 1 << 16)
+    public static let all = Self(rawValue: 0x1FFFF)
 
     public init(_ request: PresenterRequest) {
         switch request {
@@ -94,6 +147,12 @@ public struct PresenterMessages: OptionSet, Hashable, Sendable {
         case .subitemDidAppear: self = .subitemDidAppear
         case .subitemDidChange: self = .subitemDidChange
         case .subitemDidMove: self = .subitemDidMove
+        case .didGain: self = .didGain
+        case .didLose: self = .didLose
+        case .didResolve: self = .didResolve
+        case .subitemDidGain: self = .subitemDidGain
+        case .subitemDidLose: self = .subitemDidLose
+        case .subitemDidResolve: self = .subitemDidResolve
         }
     }
 }
@@ -194,12 +253,15 @@ public struct Notice: Hashable, Sendable {
     public let kind: PresenterNotice
     public let subitem: Subitem?
     public let cause: Cause
+    /// The version that the item gained or lost, or that was resolved; nil for all other notices.
+    public let version: VersionNumber?
 
     public init(
         _ kind: PresenterNotice, of subitem: Subitem? = nil, to presenter: PresenterID,
         in accessSession: AccessSessionID,
-        _ cause: Cause
+        _ cause: Cause, version: VersionNumber? = nil
     ) {
+        self.version = version
         self.presenter = presenter
         self.accessSession = accessSession
         self.kind = kind

@@ -6,6 +6,7 @@ public import Foundation
 public typealias NSFileCoordinator = FileCoordinator
 public typealias NSFilePresenter = FilePresenter
 public typealias NSFileAccessIntent = FileAccessIntent
+public typealias NSFileVersion = FileVersion
 
 /// The type of Apple's parameter `error`: pass `&error` for a variable `error` of type `NSError?`, or nil.
 ///

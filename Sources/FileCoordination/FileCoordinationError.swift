@@ -31,6 +31,20 @@ public struct FileCoordinationError: Error, Hashable, Sendable {
         /// The daemon of the mount does not run, or it ended before the accessor was called.
         case disconnected = 9
         case failed = 10
+        /// The item has another generation than the write was for; see ``change``. Nothing was written.
+        case changed = 11
+    }
+
+    /// The change because of which a write for an earlier generation was refused.
+    public struct Change: Hashable, Sendable {
+        /// The generation that the item has now.
+        public let generation: String
+        /// The generation that the write was for.
+        public let expectedGeneration: String
+        /// The program that wrote the item last; nil if it is not known.
+        public let author: Holder?
+        /// The time of that write; nil if it is not known.
+        public let date: Date?
     }
 
     /// A program that an access waited for.
@@ -50,11 +64,14 @@ public struct FileCoordinationError: Error, Hashable, Sendable {
     public let holders: [Holder]
     /// How long the access waited before it failed.
     public let waited: Duration
+    /// The change because of which the write was refused; nil for all other errors.
+    public let change: Change?
 
     init(
         _ code: Code, _ message: String, suggestion: String? = nil, holders: [Holder] = [],
-        waited: Duration = .zero
+        waited: Duration = .zero, change: Change? = nil
     ) {
+        self.change = change
         self.code = code
         self.message = message
         self.suggestion = suggestion
@@ -117,12 +134,29 @@ extension FileCoordinationError {
             case ProtocolFailure.deadlock("", among: []).code: .deadlock
             case ProtocolFailure.tooMany("").code: .limit
             case ProtocolFailure.invalidParameters("").code: .invalid
+            case ProtocolFailure.Code.changed.rawValue: .changed
             default: .failed
             }
         self.init(
             code, failure.message, suggestion: failure.data?.suggestion,
-            holders: (failure.data?.holders ?? []).map {
-                Holder(processIdentifier: $0.pid, userIdentifier: $0.user, program: $0.program)
-            }, waited: waited)
+            holders: (failure.data?.holders ?? []).map { Holder($0) }, waited: waited,
+            change: code == .changed ? failure.data.flatMap { Change($0) } : nil)
+    }
+}
+
+extension FileCoordinationError.Holder {
+    init(_ form: ProcessDescriptionForm) {
+        self.init(processIdentifier: form.pid, userIdentifier: form.user, program: form.program)
+    }
+}
+
+extension FileCoordinationError.Change {
+    /// Returns nil if the daemon has sent no generations.
+    init?(_ details: ProtocolFailure.Details) {
+        guard let generation = details.generation, let expected = details.expected else { return nil }
+        self.init(
+            generation: generation, expectedGeneration: expected,
+            author: details.author.map { FileCoordinationError.Holder($0) },
+            date: details.time.map { Date(timeIntervalSince1970: $0) })
     }
 }

@@ -135,12 +135,13 @@ extension FileCoordinator {
 extension FileCoordinator {
     /// Creates the accesses of one call, and adds them to the accesses that ``cancel()`` stops. The caller then begins them.
     func begin(
-        _ items: [(url: URL, access: Access)], isBatch: Bool = false
+        _ items: [AccessItem], isBatch: Bool = false
     ) throws -> AccessGroup {
         let (isCancelled, purpose) = state.withLock { ($0.isCancelled, $0.purpose) }
         guard !isCancelled else { throw CocoaError(.userCancelled) }
         let group = try AccessGroup(
-            items.map { (current($0.url), $0.access) }, purpose: purpose, isBatch: isBatch,
+            items.map { AccessItem(current($0.url), $0.access, ifGeneration: $0.ifGeneration) },
+            purpose: purpose, isBatch: isBatch,
             within: AccessContext.current)
         let wasCancelled = state.withLock { state in
             state.waiting.append(group)
@@ -197,7 +198,7 @@ extension FileCoordinator {
 
     /// Waits until the accesses are granted, and runs the accessor with the URLs that the items then have.
     func perform<Value>(
-        _ items: [(url: URL, access: Access)], _ body: ([URL]) throws -> Value
+        _ items: [AccessItem], _ body: ([URL]) throws -> Value
     ) throws -> Value {
         let group = try begin(items)
         defer { removeWaiting(group) }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CoordinationEngine
 import FuseBridge
+import History
 import LinuxSystem
 import VersionStore
 
@@ -22,6 +23,8 @@ final class CoordinatedFilesystem: Filesystem {
     let closePreserver: ClosePreserver
     let conflictCopies: ConflictCopies
     let unseenOverwrites: UnseenOverwrites
+    let writeHistory: WriteHistory
+    let merger: SaveMerger
     // These services follow documents, even when a save gives a document another file.
     let saves: SaveTracker
     let events: DocumentEvents
@@ -56,11 +59,11 @@ final class CoordinatedFilesystem: Filesystem {
     init(
         mirroring root: consuming OwnedDescriptor, engine: Engine, connection: Connection,
         configuration: MountConfiguration, of mount: MountEntry, descriptorLimit: Int, store: VersionStore?,
-        agreement: @escaping @Sendable () -> ConnectionFeatures
+        history: HistoryLog?, agreement: @escaping @Sendable () -> ConnectionFeatures
     ) throws(Errno) {
         context = try MountContext(
             of: root, engine: engine, connection: connection, configuration: configuration, at: mount,
-            store: store, agreement: agreement)
+            store: store, history: history, agreement: agreement)
         let access = SourceAccess(of: root, configuration, engine, descriptorLimit: descriptorLimit)
         rightsWatcher = access.rightsWatcher
         tree = try FileTree(of: root, context, budget: access.budget, observer: access.watcher)
@@ -71,12 +74,13 @@ final class CoordinatedFilesystem: Filesystem {
         shownAttributes = ShownAttributes(context, tree)
         cleanWriters = CleanWriters(context, tree, preserver)
         closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
-        conflictCopies = ConflictCopies(context)
-        unseenOverwrites = UnseenOverwrites(context, tree)
+        (conflictCopies, unseenOverwrites) = (ConflictCopies(context), UnseenOverwrites(context, tree))
+        writeHistory = WriteHistory(context, tree, unseenOverwrites.sightings)
+        merger = SaveMerger(context, tree, sourceWatch, preserver, unseenOverwrites)
         events = DocumentEvents(context, tree, saves)
         identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
         saveLifecycle = SaveLifecycle(context, tree, preserver, saves, cleanWriters, events, identity)
-        finder = DocumentFinder(context, tree, saves, events, identity)
+        finder = DocumentFinder(context, tree, unseenOverwrites.sightings, saves, events, identity)
         coordinator = RetryCoordinator(
             context, tree, sourceWatch, shownAttributes, saves, identity, saveLifecycle)
         outOfBand = OutOfBandMonitor(context, tree, sourceWatch, conflictCopies, events, identity)
@@ -84,15 +88,15 @@ final class CoordinatedFilesystem: Filesystem {
         unsavedStats = UnsavedStats(context, tree, shownAttributes, coordinator, attributeReplies)
         closer = HandleCloser(
             context, tree, sourceWatch, data, preserver, saves, cleanWriters, closePreserver, conflictCopies,
-            unseenOverwrites, events, saveLifecycle)
+            unseenOverwrites, merger, events, saveLifecycle)
         lockPoller = LockPoller(context, tree, data, coordinator)
         let openClaims = OpenClaims(context, tree, data, unsavedStats, closer)
         let opener = HandleOpener(
             context, unseenOverwrites, data, preserver, closePreserver, events, identity, coordinator, closer)
-        opens = Open(
-            context, coordinator, lockPoller,
-            OpenArrivals(context, tree, saveLifecycle, coordinator), openClaims,
-            OpenPreservation(context, preserver, cleanWriters, unseenOverwrites, unsavedStats), opener)
+        let arrivals = OpenArrivals(context, tree, saveLifecycle, coordinator)
+        let preservation = OpenPreservation(
+            context, preserver, cleanWriters, unseenOverwrites, unsavedStats, writeHistory)
+        opens = Open(context, coordinator, lockPoller, arrivals, openClaims, preservation, opener)
         directories = DirectoryService(
             context, tree, shownAttributes, saves, events, identity, saveLifecycle, coordinator,
             attributeReplies)
@@ -100,7 +104,8 @@ final class CoordinatedFilesystem: Filesystem {
             context, tree, sourceWatch, shownAttributes, preserver, saves, events, identity, coordinator,
             attributeReplies, unsavedStats)
         nameRequests = try NameRequests(
-            context, tree, preserver, unseenOverwrites, events, coordinator, unsavedStats)
+            context, tree, preserver, unseenOverwrites, merger, events, coordinator, unsavedStats,
+            writeHistory)
         creations = Create(
             context, tree, sourceWatch, unseenOverwrites, events, saveLifecycle, coordinator,
             attributeReplies, closer, openClaims, opener, nameRequests)
@@ -117,7 +122,7 @@ final class CoordinatedFilesystem: Filesystem {
         renames = Rename(context, tree, renameClaims, renameEffects, nameRequests)
         attributeChanges = SetAttributes(
             context, tree, sourceWatch, data, shownAttributes, preserver, cleanWriters, unseenOverwrites,
-            events, saveLifecycle, coordinator, attributeReplies, unsavedStats, closer)
+            events, saveLifecycle, coordinator, attributeReplies, unsavedStats, writeHistory, closer)
         extendedAttributes = ExtendedAttributes(
             context, tree, unseenOverwrites, sourceWatch, data, events, coordinator, attributeChanges)
         readWrite = ReadWrite(context, tree, data, preserver, closePreserver, unseenOverwrites, saveLifecycle)

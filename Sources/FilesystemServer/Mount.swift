@@ -3,6 +3,7 @@ package import Coordination
 package import CoordinationEngine
 import FuseBridge
 import Glibc
+package import History
 package import LinuxSystem
 import Synchronization
 package import VersionStore
@@ -60,7 +61,8 @@ package final class Mount: StatusSource {
     /// Mounts the source. Until ``serve()`` is called, requests of programs wait in the kernel.
     package init(
         mirroring source: consuming OwnedDescriptor, at mountpoint: String,
-        configuration: MountConfiguration, store: VersionStore?, log: @escaping @Sendable (String) -> Void
+        configuration: MountConfiguration, store: VersionStore?, history: HistoryLog? = nil,
+        log: @escaping @Sendable (String) -> Void
     ) throws(MountError) {
         var configuration = configuration
         configuration.bounds.stayBelowRequestTimeout()
@@ -97,7 +99,8 @@ package final class Mount: StatusSource {
             filesystem = try CoordinatedFilesystem(
                 mirroring: source, engine: engine, connection: session.connection,
                 configuration: configuration, of: entry,
-                descriptorLimit: Self.descriptorLimit, store: store, agreement: session.agreement)
+                descriptorLimit: Self.descriptorLimit, store: store, history: history,
+                agreement: session.agreement)
         } catch {
             Self.takeBack(entry, log)
             throw MountError(message: "cannot serve \(mountpoint): \(error)", errno: error)
@@ -131,6 +134,7 @@ package final class Mount: StatusSource {
             filesystem.preserver.settle()
             filesystem.unseenOverwrites.sightings.saved.save(
                 to: filesystem.context.store, below: filesystem.tree.nodes.root.key)
+            filesystem.context.history.flush()
         }
         if !engine.workers.finish(until: end.nanoseconds) || !areAll {
             engine.log("ended with work undone after \(Self.longestShutdown)")
@@ -154,6 +158,7 @@ package final class Mount: StatusSource {
             guard let self, !filesystem.context.isOver.load(ordering: .relaxed) else { return }
             engine.workers.run { [weak self] in
                 self?.filesystem.preserver.prune()
+                self?.filesystem.context.history.prune()
                 self?.pruneLater()
             }
         }
@@ -321,16 +326,22 @@ extension Mount {
 }
 
 extension Bounds {
-    /// Limits `wait` to half of the kernel's time limit for FUSE requests, if an administrator has set such a limit.
-    /// When a request takes longer than the limit, the kernel ends the connection.
+    /// Limits `wait` to the longest wait that the kernel permits.
     fileprivate mutating func stayBelowRequestTimeout() {
-        for name in ["max_request_timeout", "default_request_timeout"] {
+        wait = min(wait, Self.longestWait ?? wait)
+    }
+
+    /// Half of the kernel's time limit for FUSE requests; nil if no administrator has set such a limit.
+    ///
+    /// When a request takes longer than the limit, the kernel ends the connection. The kernel checks the limit only now and
+    /// then, so half of it is safe.
+    static var longestWait: TimeSpan? {
+        ["max_request_timeout", "default_request_timeout"].compactMap { name in
             guard let text = readSmallFile("/proc/sys/fs/fuse/\(name)"),
                 let seconds = UInt64(String(decoding: text, as: UTF8.self).filter(\.isNumber)), seconds > 0
-            else { continue }
-            // The kernel checks the time limit only now and then, so `wait` is set to half of the limit.
-            wait = min(wait, .milliseconds(seconds * 500))
-        }
+            else { return nil }
+            return .milliseconds(seconds * 500)
+        }.min()
     }
 }
 

@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
+import History
 import LinuxSystem
 import Synchronization
 import VersionStore
@@ -17,6 +18,8 @@ final class MountContext: Sendable {
     /// The rules for paths of the configuration files, which ``policy(of:forFileAt:usedBy:)`` looks up.
     let policies: PathPolicies
     let store: VersionStore?
+    /// Collects what programs do with documents.
+    let history: HistoryRecorder
     let submounts: Submounts
     let threads: WorkerPools
     /// Whether a change always gives a file new times, if the file's times were read before the change. If not, two
@@ -30,11 +33,13 @@ final class MountContext: Sendable {
     /// True once the FUSE connection has ended. A claim that is granted after that has no request to continue: the
     /// request was already answered with ENOTCONN.
     let isOver = Atomic(false)
+    /// The longest time that a request may wait; nil if the kernel sets no limit.
+    let longestWait = Bounds.longestWait
 
     /// `root` is the source. It was opened before the mount was made.
     init(
         of root: borrowing OwnedDescriptor, engine: Engine, connection: Connection,
-        configuration: MountConfiguration, at mount: MountEntry, store: VersionStore?,
+        configuration: MountConfiguration, at mount: MountEntry, store: VersionStore?, history: HistoryLog?,
         agreement: @escaping @Sendable () -> ConnectionFeatures
     ) throws(Errno) {
         self.engine = engine
@@ -42,10 +47,13 @@ final class MountContext: Sendable {
         self.configuration = configuration
         self.agreement = agreement
         self.store = store
+        self.history = HistoryRecorder(
+            history, engine, isShared: OwnProcess.user == 0 && configuration.allowOther)
         processes = ProcessResolver(
             using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle,
             knowing: ProgramClasses(configuration.programs), and: engine.runs)
         policies = PathPolicies(configuration.paths)
+        store?.limitHistory { [policies] path in policies.present?.limitsOfHistory(ofFileAt: path) }
         submounts = Submounts(
             source: try root.status(), at: Array(configuration.sourceName.utf8), in: try MountTable.current(),
             forbidden: configuration.forbidden)
@@ -56,6 +64,10 @@ final class MountContext: Sendable {
     var hasEnded: Bool { isOver.load(ordering: .relaxed) }
     /// Whether the source has a store, the daemon's own directory.
     var hasStore: Bool { store.map { $0.absence == nil } ?? false }
+
+    /// Whether contents may have to be preserved before a write that endangers nothing (``WriteHistory``).
+    @inline(__always)
+    var keepsHistory: Bool { !engine.runs.isEmpty || policies.hasWriteRules }
 
     /// Returns how long the kernel may cache the name and the attributes of a node.
     func validity(of node: Node) -> Validity {

@@ -49,6 +49,9 @@ extension VersionFiles {
             throw error
         }
         withState { $0.ledger.setConflict(id, to: standing.isConflict) }
+        guard let version = withIndex({ $0[id] }) else { return true }
+        if former == .suspected { changes.report(.gained, version) }
+        if standing == .resolved { changes.report(.resolved, version) }
         return true
     }
 

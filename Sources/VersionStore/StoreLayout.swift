@@ -12,6 +12,7 @@ package import LinuxSystem
 ///             kept.log      one line for each file preserved or dropped.
 ///             kept/ID       the files
 ///             kept/ID.copying   a file that is not complete.
+///             history/      the log of what programs did with documents (room History).
 ///
 /// A store of an earlier release has the contents of `store` in `.truce` itself. The daemon moves them into `store` (D194).
 package struct StoreLayout: ~Copyable {
@@ -22,6 +23,7 @@ package struct StoreLayout: ~Copyable {
     static let log = "kept.log"
     static let newLog = "kept.log.new"
     private static let kept = "kept"
+    static let history = "history"
     private static let markerText = Array("truce store 1\n".utf8)
 
     /// Takes the exclusive lock of a file. Returns false if another process has the lock.
@@ -56,7 +58,7 @@ package struct StoreLayout: ~Copyable {
             let store = try home.subdirectory(inner)
             // `kept` is removed before the other files. If `kept` contains files, its removal fails, and the rest of the store
             // stays.
-            try remove(kept, from: store, isDirectory: true)
+            for name in [kept, history] { try remove(name, from: store, isDirectory: true) }
             for name in [Self.log, newLog, marker, newMarker] { try remove(name, from: store) }
             try remove(inner, from: home, isDirectory: true)
             for notice in NoticeFile.all {

@@ -68,6 +68,8 @@ final class VersionFiles: Sendable {
     /// The index has a lock of its own, which is never held during I/O. So a request thread can look at the index.
     private let index = Mutex(VersionIndex())
     let deferral = Deferral()
+    let changes = ChangeObservers()
+    private let findLimits = Mutex<(@Sendable ([UInt8]) -> KeptWritesLimits?)?>(nil)
 
     init(
         _ layout: consuming StoreLayout, _ settings: StoreSettings, writers: LinkWriters
@@ -104,6 +106,16 @@ final class VersionFiles: Sendable {
         _ body: (inout VersionIndex) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         try index.withLock { (index) throws(Failure) in try body(&index) }
+    }
+
+    /// Returns the limits of a document's history; nil if it has no limits of its own.
+    func historyLimits(ofFileAt path: [UInt8]) -> KeptWritesLimits? {
+        let find = findLimits.withLock { $0 }
+        return find?(path)
+    }
+
+    func limitHistory(by find: @escaping @Sendable ([UInt8]) -> KeptWritesLimits?) {
+        findLimits.withLock { $0 = find }
     }
 
     /// Preserves a file by giving it a second name in the store.

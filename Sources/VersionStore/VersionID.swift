@@ -10,13 +10,22 @@ package struct VersionID: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     init(rawValue: UInt64) { self.rawValue = rawValue }
 
+    /// The value of the sixteen digits.
+    package var number: UInt64 { rawValue }
+
     /// Makes an ID from text of a user or of the log. Returns nil if the text is not exactly sixteen lower-case hexadecimal
     /// digits.
     package init?(_ text: String) {
-        let digits = Array("0123456789abcdef".utf8)
-        guard text.utf8.count == Self.length, text.utf8.allSatisfy(digits.contains),
-            let value = UInt64(text, radix: 16)
-        else { return nil }
+        guard text.utf8.count == Self.length else { return nil }
+        var value: UInt64 = 0
+        for digit in text.utf8 {
+            switch digit {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | UInt64(digit - UInt8(ascii: "0"))
+            case UInt8(ascii: "a")...UInt8(ascii: "f"):
+                value = value << 4 | UInt64(digit - UInt8(ascii: "a") + 10)
+            default: return nil
+            }
+        }
         rawValue = value
     }
 

@@ -208,7 +208,7 @@ extension VersionIndex {
             if let move = line.documentMove {
                 _ = apply(move)
             } else if let path = line.pathBytes {
-                rename(id, to: Array(path))
+                rename(id, to: path.value)
             }
         default: break
         }

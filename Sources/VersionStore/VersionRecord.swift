@@ -23,16 +23,24 @@ package struct PreservationCause: RawRepresentable, Hashable, Sendable {
     package static let orphan = PreservationCause(rawValue: "orphan")
     /// A program's step destroyed the contents although a presenter refused or did not answer.
     package static let presenter = PreservationCause(rawValue: "presenter")
+    /// A program has added the contents as a version.
+    package static let added = PreservationCause(rawValue: "added")
     /// A user restores a version, which replaces the contents that the document had until then.
     package static let restoring = PreservationCause(rawValue: "restoring")
     /// Two programs have changed the same contents. No code of this release uses this cause.
     package static let conflict = PreservationCause(rawValue: "conflict")
     /// A program saved over contents that it had not read, although it had read earlier contents (an unseen overwrite).
     package static let unseen = PreservationCause(rawValue: "unseen")
+    /// A program saved over contents that it had not read. The document then got the changes of both programs (a merge), and
+    /// this is what the program had saved.
+    package static let merge = PreservationCause(rawValue: "merge")
     /// A program wrote a document whose history is kept: by the setting `keep=writes`, or because the program is part of a run.
     package static let write = PreservationCause(rawValue: "write")
     /// A tool that synchronises files left a conflict copy of the document.
     package static let sync = PreservationCause(rawValue: "sync")
+
+    /// Whether such a version is part of a document's history: nothing was about to be lost when it was made.
+    package var isHistory: Bool { self == .write }
 
     /// The standing of a version with this cause, if nothing else is said. Two programs disagreed about the contents if the
     /// standing is a conflict. One program then possibly never saw the contents of the other.

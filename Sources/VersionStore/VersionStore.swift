@@ -72,6 +72,12 @@ package final class VersionStore: Sendable {
     /// daemon calls this regularly.
     package func prune() { files?.prune() }
 
+    /// Gives the histories of documents limits of their own. `find` returns the limits of the document at a path; nil if the
+    /// limits of all versions apply. It is called on any thread, under no lock.
+    package func limitHistory(by find: @escaping @Sendable ([UInt8]) -> KeptWritesLimits?) {
+        files?.limitHistory(by: find)
+    }
+
     /// Removes the store if this object created it. The daemon calls this when the mount fails.
     package func discardIfNew(in root: borrowing OwnedDescriptor) {
         if files?.isNew == true { StoreLayout.remove(from: root, log: log) }
@@ -268,12 +274,28 @@ package final class VersionStore: Sendable {
         files?.noteMoved(from: path, to: other, .exchange)
     }
 
+    /// Adds a function that is called after each change of a version. The call comes from any thread, and must not wait.
+    package func observe(_ observer: @escaping @Sendable (StoreChange) -> Void) {
+        files?.changes.add(observer)
+    }
+
     /// Sets what the store calls when something is deferred. The call must lead to ``synchronizeDeferred()`` within 500 ms. It
     /// comes from any thread, and must not wait.
     package func whenDeferred(_ call: @escaping @Sendable () -> Void) { files?.deferral.set(call) }
 
     /// Brings all deferred versions to the disk, and writes the log lines of moves. Waits for the disk.
     package func synchronizeDeferred() { files?.synchronizeDeferred() }
+
+    /// Opens the directory of the source's history, which is in the store's directory. Creates it if it is missing. Returns nil if
+    /// the source cannot be written.
+    package func historyDirectory() throws(StoreError) -> StoreDirectory? {
+        guard let files, !files.isReadOnly else { return nil }
+        do throws(Errno) {
+            return try files.home.subdirectory(StoreLayout.history)
+        } catch {
+            throw StoreError(error)
+        }
+    }
 
     /// Whether a file with this status is a file of the store that holds a version.
     package func holds(_ status: FileStatus) throws(StoreError) -> Bool {

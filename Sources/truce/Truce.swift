@@ -21,9 +21,9 @@ package struct Truce: ParsableCommand {
             version: versions,
             subcommands: [
                 MountCommand.self, UnmountCommand.self, StatusCommand.self, RulesCommand.self,
-                ConfigCommand.self,
+                ConfigCommand.self, GenerationCommand.self,
                 WhyCommand.self, PsCommand.self, DoctorCommand.self,
-                VersionsCommand.self, ReadCommand.self,
+                VersionsCommand.self, LogCommand.self, WatchCommand.self, UndoCommand.self, ReadCommand.self,
                 WriteCommand.self, RunCommand.self, PresentCommand.self, SocketCommand.self,
                 ServeCommand.self,
             ])

@@ -93,7 +93,8 @@ extension SimulationRun {
             .deleted(let item, let place, _, let claim):
             return knows(place) && isHeld(claim) && !model.gone.contains(item)
         case .created(_, let place, _, let claim): return knows(place) && isHeld(claim)
-        case .lost(_, let place, _), .relinked(_, _, let place): return knows(place)
+        case .lost(_, let place, _), .relinked(_, _, let place), .versioned(_, let place, _, _):
+            return knows(place)
         case .moved(let item, let move, _, let claim):
             guard knows(move.from), knows(move.to), isHeld(claim) else { return false }
             guard let directory = model.directories[item] else { return true }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CallKiller PID NUMBER SELECTION: kills a process just before one of its system calls.
+// CallKiller start NUMBER SELECTION COMMAND ARGUMENT...: starts the command, and kills it in the same manner.
 //
 // The program traces all threads of the process. It counts their system calls from now on, in the order in which they begin,
 // and sends SIGKILL just before the call with NUMBER. The kernel then leaves out this call. SELECTION is one of:
@@ -178,17 +179,46 @@ static void trace_threads(void) {
     }
 }
 
+// Starts a command that is traced from its first instruction.
+static void start(char **command, const sigset_t *mask) {
+    int gate[2];
+    if (pipe2(gate, O_CLOEXEC) != 0) fail("pipe2");
+    process = fork();
+    if (process < 0) fail("fork");
+    if (process == 0) {
+        // The read ends when this program is traced and the other end of the pipe is closed.
+        char byte;
+        close(gate[1]);
+        while (read(gate[0], &byte, 1) < 0 && errno == EINTR) continue;
+        sigprocmask(SIG_SETMASK, mask, NULL);
+        execvp(command[0], command);
+        fail(command[0]);
+    }
+    const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL;
+    if (ptrace(PTRACE_SEIZE, process, NULL, (void *)options) != 0) fail("PTRACE_SEIZE");
+    if (ptrace(PTRACE_INTERRUPT, process, NULL, NULL) != 0) fail("PTRACE_INTERRUPT");
+    int status;
+    if (waitpid(process, &status, __WALL) != process || !handle(process, status)) fail("the command has ended");
+    close(gate[0]);
+    close(gate[1]);
+}
+
 int main(int count, char **words) {
-    if (count != 4) return 64;
-    process = atoi(words[1]);
+    bool starts = count > 4 && strcmp(words[1], "start") == 0;
+    if (count != 4 && !starts) return 64;
     target = atol(words[2]);
     counts_all = strcmp(words[3], "all") == 0;
-    sigset_t signals;
+    sigset_t signals, mask;
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
-    trace_threads();
+    sigprocmask(SIG_BLOCK, &signals, &mask);
+    if (starts) {
+        start(words + 4, &mask);
+    } else {
+        process = atoi(words[1]);
+        trace_threads();
+    }
     puts("tracing");
     fflush(stdout);
     for (;;) {

@@ -35,6 +35,12 @@ import Testing
             pattern = "*.json"
             unseen = "fail"
             class = "document"
+            keep = "writes"
+            keep-for = "12h"
+            keep-count = 50
+            log = "reads"
+            wait = "1500ms"
+            hold = "2m"
 
             [programs.background]
             names = ["a"]
@@ -48,9 +54,11 @@ import Testing
             """)
         #expect(
             shown(rules) == [
-                "*.json unseen=fail f:4", "*.json class=document f:5",
-                "a/ unseen=off for watcher background f:12",
-                "b unseen=off for watcher background f:12",
+                "*.json unseen=fail f:4", "*.json class=document f:5", "*.json keep=writes f:6",
+                "*.json keep-for=12h f:7", "*.json keep-count=50 f:8", "*.json log=reads f:9",
+                "*.json wait=1500ms f:10", "*.json hold=2m f:11",
+                "a/ unseen=off for watcher background f:18",
+                "b unseen=off for watcher background f:18",
             ])
         #expect(shown(try parse("paths = []")) == [])
         let inline = try parse("\npaths = [{ pattern = \"a\", unseen = \"keep\" }]")
@@ -73,20 +81,28 @@ import Testing
             (
                 "[[paths]]\npattern = \"a\"\nunseen = \"keep\"\n[[paths]]\npattern = \"a\"\nunseen = \"no\"",
                 6,
-                ["'no' is no value of 'unseen'", "\"keep\", \"fail\", \"off\""]
+                ["'no' is no value of 'unseen'", "\"keep\", \"fail\", \"merge\", \"off\""]
             ),
             ("[[paths]]\npattern = \"a\"\nunseen = true", 3, ["'unseen' must be one of \"keep\""]),
-            ("[[paths]]\npattern = \"a\"\nunseen = \"merge\"", 3, ["\"merge\"", "not in this release"]),
             (
                 "[[paths]]\npattern = \"a\"\nclass = \"background\"", 3,
                 ["'background' is no value of 'class'", "\"document\""]
             ),
             (
                 "[[paths]]\npattern = \"a\"\nprograms = [\"shells\"]\nclass = \"log\"", 4,
-                ["one class for all programs", "without 'programs'"]
+                ["one 'class' for all programs", "without 'programs'"]
             ),
-            ("[[paths]]\npattern = \"a\"\nkeep = \"writes\"", 3, ["'keep' is not in this release"]),
-            ("[[paths]]\npattern = \"a\"\nlog = \"reads\"", 3, ["'log' is not in this release"]),
+            (
+                "[[paths]]\npattern = \"a\"\nprograms = [\"shells\"]\nkeep-for = \"1h\"", 4,
+                ["one 'keep-for' for all programs", "without 'programs'"]
+            ),
+            ("[[paths]]\npattern = \"a\"\nkeep = \"all\"", 3, ["'all' is no value of 'keep'", "\"writes\""]),
+            ("[[paths]]\npattern = \"a\"\nkeep-for = 3", 3, ["'keep-for' must be a time", "\"48h\""]),
+            ("[[paths]]\npattern = \"a\"\nkeep-count = 0", 3, ["'keep-count' must be a number from 1"]),
+            ("[[paths]]\npattern = \"a\"\nlog = true", 3, ["'log' must be one of \"changes\""]),
+            ("[[paths]]\npattern = \"a\"\nwait = \"0s\"", 3, ["'wait' must be a time from 1ms to 24h"]),
+            ("[[paths]]\npattern = \"a\"\nhold = \"25h\"", 3, ["'hold' must be a time from 1ms to 24h"]),
+            ("[[paths]]\npattern = \"a\"\nwait = 5", 3, ["'wait' must be a time", "\"5s\""]),
             (
                 "[[paths]]\npattern = \"a\"\nunsen = \"fail\"", 3,
                 ["unknown key 'unsen'", "'pattern', 'programs', 'unseen'"]
@@ -115,6 +131,11 @@ import Testing
             (
                 "[[paths]]\npattern = \"a\"\nclass = \"private\"", 3,
                 ["'private' is no value of 'class' in a file in the source", "known is \"document\""]
+            ),
+            ("[[paths]]\npattern = \"a\"\nwait = \"1s\"", 3, ["unknown key 'wait'"]),
+            (
+                "[[paths]]\npattern = \"a\"\nunseen = \"merge\"", 3,
+                ["'merge' is no value of 'unseen' in a file in the source"]
             ),
         ])
     func aFileInTheSourceMayNotWeakenTheRules(text: String, line: Int, words: [String]) throws {

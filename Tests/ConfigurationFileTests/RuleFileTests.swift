@@ -36,6 +36,37 @@ import Testing
     }
 
     @Test(
+        "A key with more than 16 parts is a fault, and no such key overflows the stack",
+        arguments: [
+            ("[[paths]]\n" + String(repeating: "a.", count: 100_000) + "b = 1", 2),
+            ("a = 1\n\n[" + String(repeating: "a . ", count: 60_000) + "b]", 3),
+            (String(repeating: "'#'.", count: 16) + "b = 1", 1),
+            ("a = {b = \"\"\"\n\\\"\"\"\"\", " + String(repeating: "\"=\".", count: 16) + "b = 1}", 2),
+            ("a = '''\n''''', " + String(repeating: "a.", count: 16) + "b = 1", 2),
+            ("# '\n" + String(repeating: "a.", count: 16) + "b = 1", 2),
+        ])
+    func aKeyWithTooManyPartsIsAFault(text: String, line: Int) {
+        #expect {
+            try parse(text)
+        } throws: { error in
+            guard let problem = error as? RuleProblem else { return false }
+            return problem.line == line && problem.message.contains("more than 16 parts")
+        }
+    }
+
+    @Test("Dots in texts and comments of a rule file are no parts of keys")
+    func dotsInTextsAreNoPartsOfKeys() throws {
+        let file = try parse(
+            """
+            # a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s
+            [[paths]]
+            pattern = ["a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s", '*.a', '*.b', '*.c', '*.d']
+            unseen = "fail"
+            """)
+        #expect(file.paths.count == 5)
+    }
+
+    @Test(
         "A program's name in a rule file is truncated to 15 bytes, as in the kernel",
         arguments: [
             ("evince-thumbnailer", "evince-thumbnai"), ("evince-thumbnailer*", "evince-thumbnai"),

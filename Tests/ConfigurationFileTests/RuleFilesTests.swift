@@ -47,6 +47,28 @@ import Testing
         #expect(shown(files) == ["c off system"])
     }
 
+    @Test(
+        "Each change of the files makes an event, after which the files have their new rules (D239)",
+        arguments: [true, false])
+    func eachChangeMakesAnEvent(isInPlace: Bool) throws {
+        var files = try files(isInPlace: isInPlace, userFile: folder.path + "/user")
+        let watch = try files.watch()
+        _ = watch.renew()
+        for name in [".truce.toml", "system", "user"] {
+            for text in [entry("a", "fail"), entry("a", "keep")] {
+                folder.write(name, text)
+                // The wait would end without an event only if the code is wrong.
+                watch.wait(until: MonotonicClock.nanoseconds + 60_000_000_000)
+                #expect(watch.takeChanges())
+                _ = watch.renew()
+                #expect(files.refresh() == ["the rules of \(folder.path)/\(name) are in force"])
+            }
+        }
+        folder.remove("user")
+        watch.wait(until: MonotonicClock.nanoseconds + 60_000_000_000)
+        #expect(watch.takeChanges() && files.refresh().count == 1)
+    }
+
     @Test("If a changed file has an error, its former rules stay in force until the error is corrected")
     func formerRulesStayInForceDuringAnError() throws {
         folder.write("system", entry("a", "fail"))

@@ -33,6 +33,8 @@ struct ClientMessageTests {
     }
 
     static let failures: [(String, String, Int)] = [
+        ("history/list", #"{"path":".."}"#, -32602), ("history/list", #"{"limit":0}"#, -32602),
+        ("history/list", #"{"since":-1}"#, -32602), ("history/watch", #"{"after":-1}"#, -32602),
         ("config/show", "{}", -32602), ("config/show", #"{"path":".."}"#, -32602),
         ("present", "{}", -32601), ("", "{}", -32601), ("versions/show", "null", -32602),
         ("versions/show", "{}", -32602), ("versions/show", "[]", -32602),
@@ -59,6 +61,14 @@ struct ClientMessageTests {
         ("versions/prune", "{}", -32602), ("versions/prune", #"{"path":"a","until":"x"}"#, -32602),
         ("versions/keep", "null", -32602), ("versions/keep", "{}", -32602),
         ("versions/keep", #"{"path":".."}"#, -32602),
+        ("versions/keep", #"{"path":"a","contents":{"path":"../b"}}"#, -32602),
+        ("generation", "{}", -32602), ("generation", #"{"path":"/a"}"#, -32602),
+        (
+            "access/begin", #"{"intents":[{"path":"a","access":"read","ifGeneration":"e1-1"}]}"#, -32602
+        ),
+        ("access/begin", #"{"intents":[{"path":"a","access":"updating","ifGeneration":""}]}"#, -32602),
+        ("access/begin", #"{"intents":[{"path":"a","access":"updating","ifGeneration":"12"}]}"#, -32602),
+        ("access/begin", #"{"intents":[{"path":"a","access":"updating","ifGeneration":7}]}"#, -32602),
         ("initialize", #"{"protocol":{"min":"a"}}"#, -32602),
     ]
 
@@ -100,6 +110,11 @@ struct ClientMessageTests {
             VersionSelectionParameters(path: [0x61, 0xFF, 0x2F, 0x62], ids: ["0123456789abcdef"])),
         .pruneVersions(VersionPruneParameters(path: Array("a".utf8))),
         .pruneVersions(VersionPruneParameters(path: [0x61, 0xFF, 0x2F, 0x62], until: 12.5)),
+        .listHistory(HistoryListParameters()),
+        .listHistory(
+            HistoryListParameters(path: [0x61, 0xFF], since: 1.5, by: "agent", limit: 1000, before: 9)),
+        .watchHistory(HistoryWatchParameters()),
+        .watchHistory(HistoryWatchParameters(path: [0x61, 0xFF], after: 3)),
     ]
 
     @Test("the server decodes each request that a client encodes to an equal request", arguments: requests)

@@ -35,14 +35,19 @@ enum MessageSamples {
         let isAboutSubitem: Bool =
             switch notice {
             case .subitemDidAppear, .subitemDidChange, .subitemDidMove: true
-            case .reacquire, .didChange, .didMove: false
+            case .subitemDidGain, .subitemDidLose, .subitemDidResolve: true
+            case .reacquire, .didChange, .didMove, .didGain, .didLose, .didResolve: false
             }
+        let versionNotices: [PresenterNotice] = [
+            .didGain, .didLose, .didResolve, .subitemDidGain, .subitemDidLose, .subitemDidResolve,
+        ]
         return PresenterNoticeMessage(
             notice,
             PresenterNoticeMessage.Parameters(
                 presenter: 1, path: bytes, newPath: notice == .didMove ? bytes + [0x63] : nil, turn: 2,
                 sequence: 3, cause: cause, subitem: isAboutSubitem ? bytes : nil,
-                newSubitem: notice == .subitemDidMove ? bytes + [0x63] : nil))
+                newSubitem: notice == .subitemDidMove ? bytes + [0x63] : nil,
+                version: versionNotices.contains(notice) ? "0123456789abcdef" : nil))
     }
 
     static func event(_ kind: EventKind) -> EventForm {
@@ -96,6 +101,11 @@ extension MessageSamples {
             [ResultSample(EmptyResult(), Response.done)]
         case .why, .ps: [ResultSample(snapshot, Response.snapshot)]
         case .showSettings: [ResultSample(settings, Response.showSettings)]
+        case .generation:
+            [
+                ResultSample(
+                    GenerationResult(generation: "e1-2", author: actor, time: 0.5), Response.generation)
+            ]
         case .listVersions:
             [ResultSample(VersionListResult(entries: [version], isTruncated: false), Response.listVersions)]
         case .readVersion:
@@ -105,7 +115,19 @@ extension MessageSamples {
         case .beginRun: [ResultSample(RunBeginResult(run: 1, token: "t"), Response.beginRun)]
         case .resolveVersions, .removeVersions, .pruneVersions:
             [ResultSample(VersionChangeResult(count: 2), Response.changeVersions)]
+        case .listHistory, .watchHistory:
+            [ResultSample(HistoryResult(events: [event], isTruncated: true, last: 7), Response.history)]
         }
+    }
+
+    private static var event: HistoryEventForm {
+        let actor = HistoryActorForm(program: "sed", pid: 4, user: 5, run: "agent", runPid: 6, runID: "8-1")
+        var event = HistoryEventForm(
+            number: 7, time: 1.5, kind: "saved-over", path: bytes, newPath: bytes, source: bytes,
+            actor: actor)
+        (event.author, event.generation) = (actor, "1-2.3")
+        (event.version, event.detail) = ("0123456789abcdef", "write")
+        return event
     }
 
     private static let intents = [

@@ -12,6 +12,10 @@ struct PresenterMessageTests {
         + [[], Array("a/b c".utf8), bytes].flatMap { path -> [ControlProtocol.ClientRequest] in
             [
                 .why(WhyParameters(path: path)),
+                .generation(GenerationParameters(path: path)),
+                .preserveVersion(PreserveParameters(path: path, contents: path)),
+                .beginAccess(
+                    AccessBeginParameters([IntentForm(path, .write(.updating), ifGeneration: "e1f-12")])),
                 .register(RegisterParameters(path: path, messages: .all)),
                 .register(RegisterParameters(path: path, messages: [.save, .didMove])),
                 .register(RegisterParameters(path: path, messages: [])),

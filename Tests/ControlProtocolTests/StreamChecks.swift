@@ -124,6 +124,7 @@ extension StreamChecks {
         try checkResult(of: message) { (result: CoordinationSnapshotForm) in .snapshot(result) }
         try checkResult(of: message) { (result: SettingsResult) in .showSettings(result) }
         try checkResult(of: message) { (result: VersionListResult) in .listVersions(result) }
+        try checkResult(of: message) { (result: HistoryResult) in .history(result) }
         try checkResult(of: message) { (result: VersionReadResult) in .readVersion(result) }
         try checkResult(of: message) { (result: VersionChangeResult) in .changeVersions(result) }
     }

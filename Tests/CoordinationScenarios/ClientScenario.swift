@@ -36,7 +36,7 @@ package struct ClientScenario: Sendable, CustomStringConvertible {
 
 /// All scenes, in the order of the numbers of their situations.
 package enum ScenarioCatalogue {
-    package static let scenarios: [ClientScenario] = locking + moving + asking + telling + others
+    package static let scenarios: [ClientScenario] = locking + moving + asking + telling + versions + others
     package static let scenariosOnMount = scenarios.filter { $0.mountRequirement != .unmounted }
     package static let scenariosAnywhere = scenarios.filter { $0.mountRequirement != .mount }
 }

@@ -5,9 +5,6 @@ extension ScenarioCatalogue {
 
     /// The situations that no scene shows, each with the reason.
     package static let uncovered = [
-        58: "the library has no versions yet, so that none is gained",
-        59: "the library has no versions yet, so that none is in conflict",
-        60: "the library has no versions yet, so that none is lost",
         66: "when a document is dirty its class decides, which the library does not have yet",
         67: "to revert, or to keep both sides, its class decides as well",
         68: "so it does when another document is saved over it",

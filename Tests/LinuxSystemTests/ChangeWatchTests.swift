@@ -158,33 +158,3 @@ struct ChangeWatchTests {
         }
     }
 }
-
-/// A new directory that is removed at the end of the test.
-private struct Folder {
-    let path: String
-
-    static func with(_ body: (Folder) throws -> Void) throws {
-        var template = Array("/tmp/truce-watch-XXXXXX".utf8CString)
-        try #require(mkdtemp(&template) != nil)
-        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let folder = Folder(path: path)
-        defer {
-            for name in ["file", "moved", "inner/file"] { unlink(folder[name]) }
-            for name in ["directory", "inner"] { rmdir(folder[name]) }
-            rmdir(path)
-        }
-        try body(folder)
-    }
-
-    subscript(name: String) -> String { path + "/" + name }
-
-    func descriptor() throws -> OwnedDescriptor { try OwnedDescriptor.openDirectory(at: path) }
-
-    /// Makes a file with the text. If the file exists, overwrites it.
-    func write(_ name: String, _ text: String) throws {
-        let file = open(self[name], O_WRONLY | O_CREAT, 0o600)
-        try #require(file >= 0)
-        defer { close(file) }
-        try #require(Glibc.write(file, text, text.utf8.count) == text.utf8.count)
-    }
-}

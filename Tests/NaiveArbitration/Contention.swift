@@ -156,7 +156,8 @@ extension NaiveArbiter {
     /// Y6, Y10: returns the latest moment at which a holder is suspended. The moment comes sooner for a handle that locks its
     /// file.
     func holdEnd(of claim: NaiveClaim) -> Instant? {
-        let hold = claim.accessPattern.contains(.locks) ? min(bounds.hold, bounds.idle) : bounds.hold
+        let own = claim.request.bounds.hold ?? bounds.hold
+        let hold = claim.accessPattern.contains(.locks) ? min(own, bounds.idle) : own
         return claim.contendedSince.map { $0 + (claim.isOfSocket ? bounds.holdAware : hold) }
     }
 }

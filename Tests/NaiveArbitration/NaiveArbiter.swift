@@ -66,6 +66,8 @@ package struct NaiveArbiter: Sendable {
         case .moved(let item, let move, let party, let claim): noteMove(item, move, party, claim)
         case .deleted(let item, let place, let party, let claim): noteDeletion(item, place, party, claim)
         case .lost(let item, let place, let party): lose(item, place, party)
+        case .versioned(let item, let place, let change, let cause):
+            noteVersion(change, item, place, cause)
         case .tick: break
         }
     }
@@ -73,7 +75,9 @@ package struct NaiveArbiter: Sendable {
     private mutating func takeOfClaim(_ event: ArbiterEvent) {
         switch event {
         case .claimed(let request):
-            claims.append(NaiveClaim(request: request, arrival: now, deadline: now + bounds.wait))
+            claims.append(
+                NaiveClaim(
+                    request: request, arrival: now, deadline: now + (request.bounds.wait ?? bounds.wait)))
             // G2: the basis of the grant is `free` only if no claim blocks the new claim and no presenter must be asked.
             enter()
             let index = claims.count - 1

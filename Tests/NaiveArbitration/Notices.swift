@@ -82,6 +82,27 @@ extension NaiveArbiter {
         }
     }
 
+    /// N16: sends the notice of a version to presenters of the item and of the directories above it.
+    mutating func noteVersion(_ change: VersionChange, _ item: ItemID, _ place: Place, _ cause: Cause) {
+        noteMissed(above: ancestors(of: item, at: place), by: .nobody)
+        noteMissed(of: item, by: .nobody)
+        for presenter in presenters.sorted(by: { $0.id < $1.id }) {
+            guard let shown = presenter.item else { continue }
+            let isShown = shown == item
+            let isHeard =
+                isShown
+                ? !presenter.isMuted
+                : ancestors(of: item, at: place).contains(shown) && isTold(presenter)
+            let kind = change.notice(ofSubitem: !isShown)
+            guard isHeard, presenter.implements(kind) else { continue }
+            let subitem = isShown ? nil : Notice.Subitem(item, at: place)
+            effects.append(
+                .tell(
+                    Notice(
+                        kind, of: subitem, to: presenter.id, in: newTurn(), cause, version: change.version)))
+        }
+    }
+
     /// N9: withdraws the notice of a deletion, because the item exists again.
     mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
         for accessSession in accessSessions where accessSession.presenter == presenter {

@@ -87,10 +87,48 @@ final class Accessor: Sendable {
         case "move":
             coordinator.item(at: url, willMoveTo: place.url(words[1]))
             try files.moveItem(at: url, to: place.url(words[1]))
+        case "add-version": _ = try FileVersion.addOfItem(at: url, withContentsOf: url)
+        case "resolve":
+            for version in FileVersion.unresolvedConflictVersionsOfItem(at: url) ?? [] {
+                version.isResolved = true
+            }
+        case "remove-versions": try FileVersion.removeOtherVersionsOfItem(at: url)
+        case "versions":
+            let (others, conflicts) = (
+                FileVersion.otherVersionsOfItem(at: url),
+                FileVersion.unresolvedConflictVersionsOfItem(at: url)
+            )
+            return "\(others?.count ?? -1), \(conflicts?.count ?? -1) in conflict"
+        case "generation":
+            let generation = try FileCoordinator.generation(ofItemAt: url)
+            let current = FileVersion.currentVersionOfItem(at: url)?.generation
+            return current == generation ? generation : "\(generation), but \(current ?? "nothing")"
+        case "swap": return swap(url, words[1], words[2])
         case "announce": coordinator.item(at: url, didMoveTo: place.url(words[1]))
         default: preconditionFailure("an accessor cannot '\(verb)'")
         }
         return ""
+    }
+
+    /// Writes an item if it still has a generation. Returns the result.
+    private func swap(_ url: URL, _ generation: String, _ text: String) -> String {
+        var (failure, result): (NSError?, String) = (nil, "not called")
+        FileCoordinator().coordinate(writingItemAt: url, ifGeneration: generation, error: &failure) { url in
+            do {
+                try Data(text.utf8).write(to: url)
+                result = "written"
+            } catch {
+                result = "\(error)"
+            }
+        }
+        guard let failure else { return result }
+        guard let error = FileCoordinationError(failure), error.code == .changed, let change = error.change
+        else {
+            return "\(failure)"
+        }
+        let isExpected = change.expectedGeneration == generation && change.generation != generation
+        return
+            "changed by \(change.author?.program ?? "nothing"), \(result), \(isExpected), \(change.date != nil)"
     }
 
     /// Returns whether an item is missing, a directory, a zip archive or another file. An archive is recognized by its first

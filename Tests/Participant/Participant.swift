@@ -240,6 +240,7 @@ extension Participant {
             case "everything": FullPresenter(name, at: url, of: self)
             case "changes": ChangeOnlyPresenter(name, at: url, of: self)
             case "forwarding": ForwardingPresenter(name, at: url, of: self)
+            case "versions": VersionPresenter(name, at: url, of: self)
             case "nothing": MinimalPresenter(name, at: url, of: self)
             default: preconditionFailure("no presenter implements '\(kind)'")
             }

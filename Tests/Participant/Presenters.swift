@@ -182,3 +182,24 @@ final class FullPresenter: BasePresenter, FilePresenter, @unchecked Sendable {
     }
     func presentedSubitemDidChange(at url: URL) { told("changed \(place.name(url))") }
 }
+
+/// A presenter that can be asked to save, and that implements the messages about versions.
+final class VersionPresenter: BasePresenter, FilePresenter, @unchecked Sendable {
+    // @unchecked: this class adds no state to that of `BasePresenter`.
+    func savePresentedItemChanges(completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
+        asked("save", nil, completionHandler)
+    }
+
+    func presentedItemDidGain(_ version: FileVersion) {
+        told("gained \(version.localizedName ?? "") \(version.isConflict ? "conflict" : "plain")")
+    }
+    func presentedItemDidLose(_ version: FileVersion) { told("lost") }
+    func presentedItemDidResolveConflict(_ version: FileVersion) {
+        told("resolved \(version.localizedName ?? "") \(version.isResolved)")
+    }
+    func presentedSubitem(at url: URL, didGain version: FileVersion) { told("gained \(place.name(url))") }
+    func presentedSubitem(at url: URL, didLose version: FileVersion) { told("lost \(place.name(url))") }
+    func presentedSubitem(at url: URL, didResolve version: FileVersion) {
+        told("resolved \(place.name(url))")
+    }
+}

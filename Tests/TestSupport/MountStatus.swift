@@ -24,6 +24,7 @@ package struct MountStatus: Decodable, Sendable {
         package var suspected: UInt64
         package var unseen: UInt64
         package var harmless: UInt64
+        package var merged: UInt64
         package var read: UInt64
         package var write: UInt64
         package var listed: UInt64
@@ -37,6 +38,7 @@ package struct MountStatus: Decodable, Sendable {
                 ("parked under lock", parkedUnderLock), ("ESTALE", estale), ("interrupted", interrupted),
                 ("identified", identified),
                 ("kept", kept), ("suspected", suspected), ("unseen", unseen), ("harmless", harmless),
+                ("merged", merged),
                 ("READ", read), ("WRITE", write), ("listed", listed),
             ]
             return named.filter { $0.1 != 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")

@@ -60,6 +60,17 @@ struct ThreeWayMergeTests {
         #expect(Self.merge("a\nb\nc", "a\nb\nc\nd", "a\nb\nc\ne") == .conflict)
     }
 
+    @Test("texts are alike if they are UTF-8 and have the same line ends")
+    func textsAreAlikeIfTheyHaveTheSameLineEnds() {
+        let areAlike = { (texts: String...) in TextForm.areAlike(texts.map { Array($0.utf8) }) }
+        #expect(areAlike("a\nb\n", "ä\n", "a", ""))
+        #expect(areAlike("a\r\nb\r\n", "a\r\n", "a"))
+        #expect(!areAlike("a\nb\n", "a\r\n"))
+        #expect(!areAlike("a\nb\r\n"))
+        #expect(!areAlike("a\0b\n"))
+        #expect(!TextForm.areAlike([[0xff, 0x0a]]))
+    }
+
     @Test("a comparison that would need too much work is refused, and different texts need little work")
     func tooMuchWorkIsRefused() {
         let numbers = (0..<30_000).map { "\($0)\n" }

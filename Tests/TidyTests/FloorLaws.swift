@@ -19,7 +19,7 @@ enum FloorLaws {
         Floor(
             paths: [
                 "MountContext.swift", "WorkerPools.swift", "AccessTable.swift", "Descriptors", "FileTree",
-                "Handles", "Processes", "SaveDetection", "Sightings",
+                "Handles", "History", "Processes", "SaveDetection", "Sightings",
             ],
             types: ["MountContext", "FileTree", "NodeTable", "HandleTable", "PlaceRegistry", "Sightings"]),
         Floor(paths: ["SourceWatch"], types: ["SourceWatch", "SourceWatcher", "OwnChanges"]),
@@ -29,7 +29,8 @@ enum FloorLaws {
         Floor(
             paths: ["Preservation"],
             types: [
-                "ContentPreserver", "CleanWriters", "ClosePreserver", "ConflictCopies", "UnseenOverwrites",
+                "ContentPreserver", "CleanWriters", "ClosePreserver", "ConflictCopies", "SaveMerger",
+                "UnseenOverwrites", "WriteHistory",
             ]),
         Floor(
             paths: ["Documents"],

@@ -122,6 +122,30 @@ struct LimitTests {
         #expect(try ids(store) == others + [newest])
     }
 
+    @Test("a document with many versions in conflict does not push out those of other documents (D275)")
+    func manyConflictsOfOneDocumentGoBeforeThoseOfOthers() throws {
+        let store = try store(Self.limits(blocks: 8, versions: 3))
+        let quiet = try keep(0, as: "quiet", .orphan, in: store)
+        clock.pass(hours: 2)
+        var noisy = try (1..<7).map { try keep($0, .orphan, in: store) }
+        let plain = try keep(7, as: "plain", in: store)
+        clock.pass(hours: 2)
+        // Plain versions go first, then the oldest versions of the document with more than three in conflict.
+        noisy.append(try keep(8, .orphan, in: store))
+        #expect(try ids(store) == [quiet] + noisy)
+        clock.pass(hours: 2)
+        noisy += [try keep(9, .orphan, in: store), try keep(10, .orphan, in: store)]
+        #expect(try !ids(store).contains(plain))
+        #expect(try ids(store) == [quiet] + noisy.dropFirst(2))
+        // A document with three versions in conflict has none too many, so the oldest of all goes.
+        clock.pass(hours: 2)
+        let large = try keep(11, blocks: 4, as: "large", in: store)
+        #expect(try ids(store) == [quiet] + noisy.suffix(3) + [large])
+        clock.pass(hours: 2)
+        let last = try keep(12, blocks: 5, as: "large", .orphan, in: store)
+        #expect(try ids(store) == noisy.suffix(3) + [last])
+    }
+
     @Test("the number of versions of one document is limited; versions in conflict stay")
     func eachDocumentsVersionsAreLimited() throws {
         let store = try store(Self.limits(versions: 3))

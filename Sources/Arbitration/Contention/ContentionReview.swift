@@ -180,10 +180,12 @@ extension Arbiter {
         rearm(holder.id)
     }
 
-    private func longestHold(of holder: Claim) -> TimeSpan {
+    /// Y6, Y10: How long a held claim may make other claims wait.
+    func longestHold(of holder: Claim) -> TimeSpan {
+        let hold = holder.ownBounds.hold ?? bounds.hold
         // Y10: Other claims wait at most `idle` for a handle that locks its file.
-        if holder.accessPattern.contains(.locks) { return min(bounds.idle, bounds.hold) }
-        return holder.isAware ? bounds.holdAware : bounds.hold
+        if holder.accessPattern.contains(.locks) { return min(bounds.idle, hold) }
+        return holder.isAware ? bounds.holdAware : hold
     }
 
     /// X6, Y10: Notes that the program of a handle locks the file.

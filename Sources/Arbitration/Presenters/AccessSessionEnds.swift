@@ -13,7 +13,8 @@ extension Arbiter {
             guard registry.removeMember(id, from: accessSession),
                 let emptied = registry.accessSessions[accessSession]
             else { continue }
-            if atOnce && !emptied.asksAboutLoss || !emptied.hasUnreported {
+            // P2: A session that asks about a deletion goes on, even if the presenter was told of the deletion already.
+            if !emptied.asksAboutLoss, atOnce || !emptied.hasUnreported {
                 endAccessSession(accessSession, &effects)
             } else {
                 beginTrailing(accessSession)

@@ -185,6 +185,27 @@ extension Arbiter {
             askNext(in: id, &effects)
         }
     }
+
+    /// N16: Tells presenters at once that the store has gained or lost a version of an item, or that a conflict was
+    /// resolved. The presenter whose program caused this is told, too.
+    mutating func noteVersion(
+        _ change: VersionChange, of item: ItemID, at place: Place, _ cause: Cause, _ effects: inout [Effect]
+    ) {
+        noteMissed(item, at: place, by: .nobody)
+        for (presenter, relation) in recipients(of: item, at: place) {
+            let kind = change.notice(ofSubitem: relation != .item)
+            guard let record = registry.records[presenter],
+                record.presenter.messages.contains(PresenterMessages(kind))
+            else { continue }
+            count(relation, record)
+            let subitem = relation == .item ? nil : Notice.Subitem(item, at: place)
+            effects.append(
+                .tell(
+                    Notice(
+                        kind, of: subitem, to: presenter, in: registry.makeAccessSessionID(), cause,
+                        version: change.version)))
+        }
+    }
 }
 
 /// Which presenters are told of an event.

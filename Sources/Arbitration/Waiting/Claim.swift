@@ -11,15 +11,17 @@ struct Claim: Sendable {
         let requiredLocks: [RequiredLock]
         let within: [ClaimID]
         let answering: QuestionID?
+        let bounds: ClaimBounds
 
         init(
             _ rest: [ClaimRequest.Part], _ requiredLocks: [RequiredLock], within: [ClaimID],
-            answering: QuestionID?
+            answering: QuestionID?, bounds: ClaimBounds
         ) {
             self.rest = rest
             self.requiredLocks = requiredLocks
             self.within = within
             self.answering = answering
+            self.bounds = bounds
         }
     }
 
@@ -59,7 +61,8 @@ struct Claim: Sendable {
         isIdentityRequested = request.nature == .pendingSave
         mayOverlap = request.nature == .nameChange || request.nature == .pendingSave
         guard !request.isSimple || nature == .batch else { return }
-        extra = Extra(request.rest, [], within: request.within, answering: request.answering)
+        extra = Extra(
+            request.rest, [], within: request.within, answering: request.answering, bounds: request.bounds)
     }
 
     /// Y1, Y7, B3: Whether the claim is suspended at a time limit. The claims of name changes and pending saves have no
@@ -75,6 +78,8 @@ struct Claim: Sendable {
     /// D1: The claims within which this claim was made. They cannot end before this claim ends.
     var within: [ClaimID] { extra?.within ?? [] }
     var answering: QuestionID? { extra?.answering }
+    /// T1, Y6: The time limits that the claim has instead of those of all claims.
+    var ownBounds: ClaimBounds { extra?.bounds ?? ClaimBounds() }
     var isOnOneItem: Bool { extra == nil }
 
     /// Returns the item of a claim with only one item, if no table has the claim except the claim table and one lock
@@ -129,8 +134,12 @@ struct Claim: Sendable {
     /// S1 to S3: Sets the required locks. A claim with one part and one lock needs no list.
     mutating func setRequiredLocks(_ requiredLocks: [RequiredLock]) {
         let rest = extra?.rest ?? []
-        let isPlain = requiredLocks.count == 1 && rest.isEmpty && within.isEmpty && answering == nil
-        extra = isPlain ? nil : Extra(rest, requiredLocks, within: within, answering: answering)
+        let isPlain =
+            requiredLocks.count == 1 && rest.isEmpty && within.isEmpty && answering == nil
+            && ownBounds == ClaimBounds()
+        extra =
+            isPlain
+            ? nil : Extra(rest, requiredLocks, within: within, answering: answering, bounds: ownBounds)
     }
 
     /// Replaces the parts of the claim. The caller must set the required locks afterwards.
@@ -138,7 +147,8 @@ struct Claim: Sendable {
         first = body(first)
         guard let extra else { return }
         self.extra = Extra(
-            extra.rest.map(body), extra.requiredLocks, within: extra.within, answering: extra.answering)
+            extra.rest.map(body), extra.requiredLocks, within: extra.within, answering: extra.answering,
+            bounds: extra.bounds)
     }
 
     /// Calls the body with each part of the claim. An array of the parts would need an allocation.

@@ -7,8 +7,8 @@ extension Arbiter {
     ///
     /// If `watched` is nil, no other claim blocks the new claim, and it waits because presenters must be asked.
     mutating func wait(_ claim: Claim, watching watched: ClaimID?, _ effects: inout [Effect]) {
-        // T1: The wait ends after `bounds.wait`.
-        let deadline = now + bounds.wait
+        // T1: The wait ends after the claim's own time limit, or after `bounds.wait`.
+        let deadline = now + (claim.ownBounds.wait ?? bounds.wait)
         waits.add(claim, WaitRecord(began: now, deadline: deadline, watched: watched))
         waitForGraph.addWaiter(claim)
         clock.setTimer(for: .claim(claim.id), at: deadline)

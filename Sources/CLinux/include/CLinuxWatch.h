@@ -25,7 +25,8 @@ int clinux_fanotify(int directory, bool attributes_only);
 // Creates an inotify descriptor, which watches single directories, each with a number. <sys/inotify.h> is not in Swift's Glibc
 // module.
 int clinux_inotify(void);
-int clinux_inotify_add(int inotify, int directory);
+// Without each_write, a change of contents is reported only when the writer closes the file.
+int clinux_inotify_add(int inotify, int directory, bool each_write);
 int clinux_inotify_remove(int inotify, int watch);
 // Extracts the change at the start of the buffer. Returns the size of the change in bytes, or 0 if no change is left.
 size_t clinux_next_fanotify(const void *bytes, size_t size, struct clinux_change *out);

@@ -54,14 +54,18 @@ extension ReadingOptions {
 
 /// One intent of an access: the path of an item, and how the client will read or write the item.
 package struct IntentForm: Hashable, Sendable, Codable {
-    private enum Key: String, CodingKey { case access, options }
+    private enum Key: String, CodingKey { case access, options, ifGeneration }
 
     package var path: PathForm
     package var access: Access
+    /// The generation that the item must still have when a write is granted. Otherwise the access fails. Nil for every
+    /// generation, and for every read.
+    package var ifGeneration: String?
 
-    package init(_ path: [UInt8], _ access: Access) {
+    package init(_ path: [UInt8], _ access: Access, ifGeneration: String? = nil) {
         self.path = PathForm(path)
         self.access = access
+        self.ifGeneration = ifGeneration
     }
 
     package init(from decoder: any Decoder) throws {
@@ -74,13 +78,19 @@ package struct IntentForm: Hashable, Sendable, Codable {
         }
         let options = try container.decodeIfPresent([String].self, forKey: .options) ?? []
         switch access {
-        case .read: self.access = .read(try ReadingOptions(names: options))
+        case .read:
+            self.access = .read(try ReadingOptions(names: options))
+            if container.contains(.ifGeneration), try !container.decodeNil(forKey: .ifGeneration) {
+                throw ProtocolFailure.invalidParameters("'ifGeneration' is for writes; a read has none")
+            }
         case .write:
             guard options.isEmpty else {
                 throw ProtocolFailure.invalidParameters(
                     "'options' are those of reads; a write has its one option as its 'access'")
             }
             self.access = access
+            ifGeneration = try container.decodeIfPresent(String.self, forKey: .ifGeneration)?
+                .checkedGeneration()
         }
     }
 
@@ -91,6 +101,7 @@ package struct IntentForm: Hashable, Sendable, Codable {
         if case .read(let options) = access, !options.isEmpty {
             try container.encode(options.names, forKey: .options)
         }
+        try container.encodeIfPresent(ifGeneration, forKey: .ifGeneration)
     }
 
     /// Checks the path of an intent in a client's request.
@@ -187,6 +198,10 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
             case .write(.forReplacing):
                 throw .invalidParameters("'forReplacing' cannot be prepared")
             default: break
+            }
+            guard intent.ifGeneration == nil else {
+                throw .invalidParameters(
+                    "'ifGeneration' cannot be prepared, because a preparation locks nothing")
             }
         }
         return self

@@ -91,6 +91,7 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package var suspected: UInt64 = 0
     package var unseen: UInt64 = 0
     package var harmless: UInt64 = 0
+    package var merged: UInt64 = 0
     package var read: UInt64 = 0
     package var write: UInt64 = 0
     package var listed: UInt64 = 0

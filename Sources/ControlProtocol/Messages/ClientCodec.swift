@@ -33,6 +33,7 @@ package struct RequestMessage: Sendable, Encodable {
         case .unsubscribe(let parameters): try container.encode(parameters, forKey: .params)
         case .showSettings(let parameters): try container.encode(parameters, forKey: .params)
         case .why(let parameters): try container.encode(parameters, forKey: .params)
+        case .generation(let parameters): try container.encode(parameters, forKey: .params)
         case .listVersions(let parameters): try container.encode(parameters, forKey: .params)
         case .readVersion(let parameters): try container.encode(parameters, forKey: .params)
         case .preserveVersion(let parameters): try container.encode(parameters, forKey: .params)
@@ -41,6 +42,8 @@ package struct RequestMessage: Sendable, Encodable {
         case .resolveVersions(let parameters), .removeVersions(let parameters):
             try container.encode(parameters, forKey: .params)
         case .pruneVersions(let parameters): try container.encode(parameters, forKey: .params)
+        case .listHistory(let parameters): try container.encode(parameters, forKey: .params)
+        case .watchHistory(let parameters): try container.encode(parameters, forKey: .params)
         }
     }
 }

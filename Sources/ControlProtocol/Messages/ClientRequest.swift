@@ -17,6 +17,7 @@ package enum ClientRequest: Hashable, Sendable {
     case why(WhyParameters)
     case ps
     case showSettings(SettingsParameters)
+    case generation(GenerationParameters)
     case listVersions(VersionListParameters)
     case readVersion(VersionReadParameters)
     case preserveVersion(PreserveParameters)
@@ -25,6 +26,8 @@ package enum ClientRequest: Hashable, Sendable {
     case resolveVersions(VersionSelectionParameters)
     case removeVersions(VersionSelectionParameters)
     case pruneVersions(VersionPruneParameters)
+    case listHistory(HistoryListParameters)
+    case watchHistory(HistoryWatchParameters)
 
     static func decode(method: String, parameters: (any Decoder)?) -> Result<ClientRequest, ProtocolFailure> {
         do {
@@ -45,6 +48,7 @@ package enum ClientRequest: Hashable, Sendable {
             case .why: return .success(.why(try required(parameters)))
             case .ps: return .success(.ps)
             case .showSettings: return .success(.showSettings(try required(parameters)))
+            case .generation: return .success(.generation(try required(parameters)))
             case .listVersions:
                 return .success(.listVersions(try decode(parameters) ?? VersionListParameters(path: [])))
             case .readVersion: return .success(.readVersion(try required(parameters)))
@@ -56,6 +60,10 @@ package enum ClientRequest: Hashable, Sendable {
                 let parameters: VersionSelectionParameters = try required(parameters)
                 return .success(.removeVersions(try parameters.checkedForRemoving()))
             case .pruneVersions: return .success(.pruneVersions(try required(parameters)))
+            case .listHistory:
+                return .success(.listHistory(try decode(parameters) ?? HistoryListParameters()))
+            case .watchHistory:
+                return .success(.watchHistory(try decode(parameters) ?? HistoryWatchParameters()))
             case nil: return .failure(.unknownMethod(method))
             }
         } catch let failure as ProtocolFailure {
@@ -112,12 +120,15 @@ package enum Response: Hashable, Sendable, Encodable {
     case done(EmptyResult)
     case snapshot(CoordinationSnapshotForm)
     case showSettings(SettingsResult)
+    case generation(GenerationResult)
     case listVersions(VersionListResult)
     case readVersion(VersionReadResult)
     case preserveVersion(PreserveResult)
     case beginRun(RunBeginResult)
     /// The result of `versions/resolve`, `versions/remove` and `versions/prune`.
     case changeVersions(VersionChangeResult)
+    /// The result of `history/list` and `history/watch`.
+    case history(HistoryResult)
 
     package func encode(to encoder: any Encoder) throws {
         switch self {
@@ -129,11 +140,13 @@ package enum Response: Hashable, Sendable, Encodable {
         case .done(let result): try result.encode(to: encoder)
         case .snapshot(let result): try result.encode(to: encoder)
         case .showSettings(let result): try result.encode(to: encoder)
+        case .generation(let result): try result.encode(to: encoder)
         case .listVersions(let result): try result.encode(to: encoder)
         case .readVersion(let result): try result.encode(to: encoder)
         case .preserveVersion(let result): try result.encode(to: encoder)
         case .beginRun(let result): try result.encode(to: encoder)
         case .changeVersions(let result): try result.encode(to: encoder)
+        case .history(let result): try result.encode(to: encoder)
         }
     }
 }
@@ -210,7 +223,8 @@ package struct InitializeResult: Hashable, Sendable, Codable {
         "status", "presenter/register", "presenter/unsaved", "access/begin", "access/prepare",
         "access/willMove", "access/didMove",
         "events/subscribe", "why", "ps", "versions/list", "versions/show", "versions/resolve",
-        "versions/remove", "versions/prune", "config/show", "run/begin",
+        "versions/remove", "versions/prune", "config/show", "generation", "run/begin",
+        "history/list", "history/watch",
     ]
     package var limits = Limits()
 

@@ -17,6 +17,7 @@ extension ClientRequest {
         case why
         case ps
         case showSettings = "config/show"
+        case generation
         case beginRun = "run/begin"
         case endRun = "run/end"
         case listVersions = "versions/list"
@@ -25,6 +26,8 @@ extension ClientRequest {
         case resolveVersions = "versions/resolve"
         case removeVersions = "versions/remove"
         case pruneVersions = "versions/prune"
+        case listHistory = "history/list"
+        case watchHistory = "history/watch"
 
         /// The names of methods in earlier releases, which clients still use.
         private static let formerNames: [String: Method] = [
@@ -54,6 +57,7 @@ extension ClientRequest {
         case .why: .why
         case .ps: .ps
         case .showSettings: .showSettings
+        case .generation: .generation
         case .listVersions: .listVersions
         case .readVersion: .readVersion
         case .preserveVersion: .preserveVersion
@@ -62,6 +66,8 @@ extension ClientRequest {
         case .resolveVersions: .resolveVersions
         case .removeVersions: .removeVersions
         case .pruneVersions: .pruneVersions
+        case .listHistory: .listHistory
+        case .watchHistory: .watchHistory
         }
     }
 }

@@ -10,6 +10,14 @@ package struct ProtocolFailure: Error, Hashable, Sendable, Codable {
         package var suggestion: String?
         /// The error inside the program of the presenter that refused.
         package var origin: OriginForm?
+        /// The generation that the document has now, if the request was for another generation.
+        package var generation: String?
+        /// The generation that the request was for.
+        package var expected: String?
+        /// The program that wrote the document last; nil if it is not known.
+        package var author: ProcessDescriptionForm?
+        /// The time of that write in seconds since 1970; nil if it is not known.
+        package var time: Double?
 
         package init(
             holders: [ProcessDescriptionForm]? = nil, suggestion: String? = nil, origin: OriginForm? = nil
@@ -85,6 +93,8 @@ extension ProtocolFailure {
         case timedOut = -32006
         case refused = -32007
         case deadlock = -32008
+        /// The document has another generation than the request is for, or it is not known whether it has.
+        case changed = -32009
         /// The request was cancelled. The Language Server Protocol has the same code.
         case cancelled = -32800
     }
@@ -147,6 +157,15 @@ extension ProtocolFailure {
         ProtocolFailure(
             .deadlock, why,
             data: Details(holders: holders, suggestion: "end what you hold, and try again"))
+    }
+    /// The failure of a write that was for another generation of the document.
+    package static func changed(
+        _ why: String, suggestion: String, expected: String, now: GenerationResult?
+    ) -> ProtocolFailure {
+        var details = Details(suggestion: suggestion)
+        (details.generation, details.expected) = (now?.generation, expected)
+        (details.author, details.time) = (now?.author, now?.time)
+        return ProtocolFailure(.changed, why, data: details)
     }
     package static let cancelled = ProtocolFailure(.cancelled, "cancelled")
 }

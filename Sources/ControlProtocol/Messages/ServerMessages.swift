@@ -88,11 +88,15 @@ package struct PresenterNoticeMessage: Hashable, Sendable {
         /// The number of the notice. It grows by one with each notice that a connection is sent.
         package var sequence: UInt64
         package var cause: CauseForm
+        /// The ID of the version that the item gained or lost, or that was resolved. Nil in all other notices, and if the client
+        /// missed such notices.
+        package var version: String?
 
         package init(
             presenter: UInt64, path: [UInt8], newPath: [UInt8]? = nil, turn: UInt64, sequence: UInt64,
-            cause: CauseForm, subitem: [UInt8]? = nil, newSubitem: [UInt8]? = nil
+            cause: CauseForm, subitem: [UInt8]? = nil, newSubitem: [UInt8]? = nil, version: String? = nil
         ) {
+            self.version = version
             self.presenter = presenter
             self.subitem = subitem.map { PathForm($0) }
             self.newSubitem = newSubitem.map { PathForm($0) }

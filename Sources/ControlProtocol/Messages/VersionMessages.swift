@@ -93,6 +93,19 @@ package struct VersionForm: Hashable, Sendable, Codable {
         self.mode = mode
     }
 
+    /// The most bytes that the description takes in a message: all names of members and numbers, and the texts.
+    package var mostBytes: Int {
+        var texts: [String?] = [
+            id, path, pathBytes, cause, standing, read, generation, conflictCopy, conflictCopyBytes,
+        ]
+        for actor in [author, saver] { texts += [actor?.program, actor?.run] }
+        let bytes = texts.compactMap(\.self).reduce(0) { $0 + $1.mostBytesInJSON }
+        return Self.mostBytesWithoutTexts + (writers ?? []).reduce(bytes) { $0 + $1.mostBytesInJSON + 3 }
+    }
+
+    /// All names of members take some 260 bytes, the longest numbers 140 bytes, and the punctuation of all members 40 bytes.
+    private static let mostBytesWithoutTexts = 512
+
     /// Notes the name of the conflict copy that has the contents.
     package mutating func setConflictCopy(_ name: [UInt8]) {
         (conflictCopy, conflictCopyBytes) = PathForm(name).parts
@@ -180,14 +193,32 @@ package struct VersionReadResult: Hashable, Sendable, Codable {
 }
 
 package struct PreserveParameters: Hashable, Sendable, Codable {
-    package var path: PathForm
+    private enum Key: String, CodingKey { case contents }
 
-    package init(path: [UInt8]) { self.path = PathForm(path) }
+    package var path: PathForm
+    /// The file with the contents of the version. Nil if the document itself has them, because the client is about to overwrite
+    /// them.
+    package var contents: PathForm?
+
+    package init(path: [UInt8], contents: [UInt8]? = nil) {
+        self.path = PathForm(path)
+        self.contents = contents.map { PathForm($0) }
+    }
 
     package init(from decoder: any Decoder) throws {
         path = try PathForm(required: decoder).checkedBelowRoot()
+        let container = try decoder.container(keyedBy: Key.self)
+        if container.contains(.contents), try !container.decodeNil(forKey: .contents) {
+            let form = try PathForm(required: try container.superDecoder(forKey: .contents))
+            contents = try form.checkedBelowRoot()
+        }
     }
-    package func encode(to encoder: any Encoder) throws { try path.encode(to: encoder) }
+
+    package func encode(to encoder: any Encoder) throws {
+        try path.encode(to: encoder)
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encodeIfPresent(contents, forKey: .contents)
+    }
 }
 
 package struct PreserveResult: Hashable, Sendable, Codable {
@@ -268,6 +299,11 @@ package struct VersionChangeResult: Hashable, Sendable, Codable {
 }
 
 extension String {
+    /// The most bytes of the text in JSON, without quotation marks. A control character can become an escape of six bytes.
+    fileprivate var mostBytesInJSON: Int {
+        utf8.reduce(0) { $0 + ($1 < 0x20 || $1 == 0x7F || $1 == 0x22 || $1 == 0x5C ? 6 : 1) }
+    }
+
     fileprivate func checkedVersionID(_ name: String) throws(ProtocolFailure) -> String {
         guard VersionIDFormat.isValid(self) else {
             throw .invalidParameters("'\(name)' is not the ID of a version")
@@ -282,5 +318,11 @@ package enum VersionIDFormat {
     package static func isValid(_ id: String) -> Bool {
         let digits = Array("0123456789abcdef".utf8)
         return id.utf8.count == 16 && id.utf8.allSatisfy(digits.contains)
+    }
+
+    /// The ID of the version with this number.
+    package static func text(of number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
     }
 }

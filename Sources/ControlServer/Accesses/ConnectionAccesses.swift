@@ -179,13 +179,17 @@ final class ConnectionAccesses {
     }
 
     private func granted(_ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm]) {
-        guard let guest = services.guest(connection.peer) else {
+        let guest = services.guest(connection.peer)
+        guard guest != nil || intents.contains(where: { $0.ifGeneration != nil }) else {
             return grant(claim, plan.documents.map(\.path), intents)
         }
-        // The item can have moved while the access waited. A guest without the right to access the item at its new path must
-        // not be sent that path.
         connection.onWorkQueue { resources, _ throws(ProtocolFailure) in
-            try resources.recheckRights(claim, plan, intents, for: guest)
+            // The item can have moved while the access waited. A guest without the right to access the item at its new path
+            // must not be sent that path.
+            var paths = plan.documents.map(\.path)
+            if let guest { paths = try resources.recheckRights(claim, plan, intents, for: guest) }
+            try resources.checkGenerations(claim, plan, intents)
+            return paths
         } then: { result in
             switch result {
             case .success(let paths): self.grant(claim, paths, intents)

@@ -34,6 +34,7 @@ final class ClientConnection: ChannelDuplexHandler {
     private(set) lazy var accesses = ConnectionAccesses(of: self, in: services)
     private(set) lazy var runs = ConnectionRuns(of: self, in: services)
     private(set) lazy var events = ConnectionSubscriptions(of: self, in: services)
+    private(set) lazy var history = ConnectionHistory(of: self, in: services)
     private lazy var outbox = Outbox(to: channel) { [weak self] in self?.serve() }
 
     private var reader = FrameReader()
@@ -162,7 +163,8 @@ extension ClientConnection {
         // Much input was read, but it contained too few messages to reach the limits in the loop. For example, the input
         // consisted of empty lines.
         if !isEnding, bytes >= ProtocolLimits.bytesPerRead { return yieldLoop(after: bytes, since: begin) }
-        let isWaiting = accesses.hasWaitingAccesses || runs.hasWaitingRuns
+        let isWaiting =
+            accesses.hasWaitingAccesses || runs.hasWaitingRuns || history.hasWatches
         if isDrained, hasInputEnded, flow.isIdle, !isWaiting, !isEnding {
             if reader.isInMessage {
                 end(with: .invalidRequest("the last message is cut off"))
@@ -224,7 +226,7 @@ extension ClientConnection {
 
     private func cancel(_ id: MessageID) {
         if flow.drop(id) { return answer(id, .cancelled) }
-        if !runs.cancel(id) { accesses.cancel(id) }
+        if !runs.cancel(id), !history.cancel(id) { accesses.cancel(id) }
     }
 
     private func start(_ id: MessageID, _ request: Result<ControlProtocol.ClientRequest, ProtocolFailure>) {
@@ -504,6 +506,7 @@ extension ClientConnection {
         leaveThrottle()
         let releases = [presenters.close(), accesses.close()]
         events.close()
+        history.close()
         // This job runs even if the work queue has ended. Before it runs, the presenters and items still count toward the
         // limits of the guest.
         services.workQueue.submit(in: lane) { [resources] in

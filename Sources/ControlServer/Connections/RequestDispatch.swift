@@ -41,6 +41,11 @@ extension ClientConnection {
                 _ = try guest?.checkedToLook(at: parameters.path)
                 return try services.settings(at: parameters.path, isForGuest: guest != nil)
             }
+        case .generation(let parameters):
+            runQuery(id, reserving: 0) { services, peer in
+                _ = try services.guest(peer)?.checkedToLook(at: parameters.path)
+                return .generation(try services.generation(at: parameters.path))
+            }
         case .listVersions(let parameters):
             runQuery(id, reserving: ProtocolLimits.listBytes) { try $0.store().list(parameters, for: $1) }
         case .readVersion(let parameters):
@@ -55,6 +60,9 @@ extension ClientConnection {
             runQuery(id, reserving: 0) { try $0.store().remove(parameters, for: $1) }
         case .pruneVersions(let parameters):
             runQuery(id, reserving: 0) { try $0.store().prune(parameters, for: $1) }
+        case .listHistory(let parameters):
+            runQuery(id, reserving: ProtocolLimits.listBytes) { try $0.listHistory(parameters, for: $1) }
+        case .watchHistory(let parameters): history.watch(parameters, answering: id)
         }
     }
 }
@@ -65,6 +73,9 @@ extension ClientConnection {
         runQuery(id, reserving: 0) { services, peer in
             let store = try services.store()
             _ = try services.guest(peer)?.checked(.write(.forMerging), at: parameters.path)
+            if let contents = parameters.contents {
+                _ = try services.guest(peer)?.checked(.read(), at: contents)
+            }
             return try store.preserve(parameters, for: peer)
         }
     }
@@ -129,7 +140,7 @@ extension PreservedVersions {
                 path: parameters.path.bytes ?? [], before: parameters.before, since: parameters.since,
                 by: parameters.by), for: peer)
         var budget = ReplyBudget()
-        let entries = try budget.fill(with: page.entries)
+        let entries = try budget.fill(withVersions: page.entries)
         let isTruncated = page.hasMore || entries.count < page.entries.count
         return .listVersions(VersionListResult(entries: entries, isTruncated: isTruncated))
     }
@@ -158,6 +169,9 @@ extension PreservedVersions {
 
     fileprivate func preserve(_ parameters: PreserveParameters, for peer: Peer) throws -> Response {
         // The path has bytes, because it was checked when the message was decoded.
-        .preserveVersion(PreserveResult(id: try preserve(parameters.path.bytes ?? [], for: peer)))
+        .preserveVersion(
+            PreserveResult(
+                id: try preserve(parameters.path.bytes ?? [], contents: parameters.contents?.bytes, for: peer)
+            ))
     }
 }

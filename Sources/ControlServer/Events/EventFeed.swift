@@ -132,7 +132,7 @@ final class EventFeed {
         self.mailbox = mailbox
         workQueue.run(in: workQueue.serverLane, on: loop) { [engine, documents] in
             let root = try documents.find(PathForm([]))
-            defer { documents.didRegisterPresenter(root) }
+            defer { documents.didRegisterPresenter(root, by: nil) }
             return engine.present(
                 root, by: .feed, implementing: [.subitemDidAppear, .subitemDidChange, .subitemDidMove],
                 in: mailbox)

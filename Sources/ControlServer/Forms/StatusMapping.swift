@@ -71,6 +71,7 @@ extension CountersForm {
         suspected = counters.suspected
         unseen = counters.unseen
         harmless = counters.harmless
+        merged = counters.merged
         read = counters.reads
         write = counters.writes
         listed = counters.listed

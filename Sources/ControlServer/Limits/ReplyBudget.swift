@@ -13,6 +13,16 @@ struct ReplyBudget {
         try take(from: entries, keeping: 0)
     }
 
+    /// Returns the first versions of a list, as many as fit into the bytes that are left.
+    ///
+    /// Usually all fit by their largest possible sizes. Then no version is encoded to find its size.
+    mutating func fill(withVersions versions: [VersionForm]) throws -> [VersionForm] {
+        let most = versions.reduce(0) { $0 + $1.mostBytes + 1 }
+        guard most <= left else { return try fill(with: versions) }
+        left -= most
+        return versions
+    }
+
     /// Returns the first entries of a list, as many as fit into half of the bytes that are left. The other half is for the
     /// lists that follow.
     mutating func half<Entry: Encodable>(of entries: some Sequence<Entry>) throws -> [Entry] {

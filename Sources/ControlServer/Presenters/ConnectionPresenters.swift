@@ -384,7 +384,8 @@ extension ConnectionPresenters {
 
     /// The order in which the notices of an access session are sent.
     private static let order: [PresenterNotice] = [
-        .didMove, .didChange, .subitemDidAppear, .subitemDidMove, .subitemDidChange,
+        .didMove, .didChange, .didGain, .didLose, .didResolve, .subitemDidAppear, .subitemDidMove,
+        .subitemDidChange, .subitemDidGain, .subitemDidLose, .subitemDidResolve,
     ]
 
     private func deliver(
@@ -446,7 +447,7 @@ extension ConnectionPresenters {
             try encoder.encode(
                 notice, presenter: message.presenter.rawValue, at: path, movedTo: newPath,
                 turn: message.accessSession.rawValue, sequence: lastSequence, message.cause, subitem: subitem,
-                newSubitem: newSubitem)
+                newSubitem: newSubitem, version: message.version)
         })
     }
 }

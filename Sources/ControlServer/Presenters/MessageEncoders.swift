@@ -13,7 +13,8 @@ struct NoticeEncoder {
 
     mutating func encode(
         _ notice: PresenterNotice, presenter: UInt64, at path: [UInt8], movedTo newPath: [UInt8]?,
-        turn: UInt64, sequence: UInt64, _ cause: Cause, subitem: [UInt8]?, newSubitem: [UInt8]?
+        turn: UInt64, sequence: UInt64, _ cause: Cause, subitem: [UInt8]?, newSubitem: [UInt8]?,
+        version: VersionNumber? = nil
     ) throws -> [UInt8] {
         // The members are in alphabetical order, as in all messages of the daemon.
         let method = "presenter/\(notice.rawValue)"
@@ -33,7 +34,11 @@ struct NoticeEncoder {
         json += try members(of: path)
         json += Array(",\"presenter\":\(presenter),\"sequence\":\(sequence)".utf8)
         if let subitem { json += Array(",\"subitem\":".utf8) + (try bytes(ofSubitem: subitem)) }
-        json += Array(",\"turn\":\(turn)}}".utf8)
+        json += Array(",\"turn\":\(turn)".utf8)
+        if let version {
+            json += Array(",\"version\":\"\(VersionIDFormat.text(of: version.rawValue))\"".utf8)
+        }
+        json += Array("}}".utf8)
         return json
     }
 

@@ -98,13 +98,14 @@ extension Engine {
 
 // Texts for the log.
 extension Engine {
-    func words(for suspension: Suspension) -> String {
+    /// `hold` is how long the suspended claim was allowed to make other claims wait.
+    func words(for suspension: Suspension, after hold: TimeSpan) -> String {
         switch suspension {
         case .yielded: "yielded to others"
         case .unchanged: "is suspended for readers, since it has changed nothing yet"
         case .readerStalled: "is suspended, since it read nothing for \(bounds.readerIdle)"
         case .idle: "is suspended for readers, since it changed nothing for \(bounds.idle)"
-        case .holdExpired: "is suspended, since others waited for it for \(bounds.hold)"
+        case .holdExpired: "is suspended, since others waited for it for \(hold)"
         case .deadlocked: "is suspended, since it waited for a program that waited for it"
         }
     }

@@ -178,7 +178,7 @@ extension Engine {
         }
         return post(
             .notice(notice.kind, notice.subitem), to: notice.presenter, notice.accessSession, notice.cause,
-            at: now, in: &state)
+            version: notice.version, at: now, in: &state)
     }
 
     private func suspend(
@@ -191,7 +191,8 @@ extension Engine {
             isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant, suspension.rawValue,
             in: &state)
         guard isForced else { return nil }
-        let line = DeferredLogLine(what: words(for: suspension), subject: claimant)
+        let line = DeferredLogLine(
+            what: words(for: suspension, after: state.arbiter.longestHold(of: claim)), subject: claimant)
         return .tellSuspended(claimant, suspension, line)
     }
 

@@ -132,6 +132,11 @@ extension Engine {
         dispatch(.lost(item, at: place, by: party), if: isUndecided)
     }
 
+    /// Reports that the store has gained or lost a version of an item, or that a conflict version was resolved.
+    package func noteVersion(_ change: VersionChange, of item: ItemID, at place: Place, _ cause: Cause) {
+        submit(.versioned(item, at: place, change, cause))
+    }
+
     /// Returns the party and the claim to report for a change. If a program makes the change within an aware access,
     /// they are the party and the claim of this access.
     private func author(

@@ -32,12 +32,18 @@ package protocol DocumentSource: ItemPathResolver {
     func canFindWithoutBlocking(_ path: [UInt8]) -> Bool
     /// Returns the existing object that follows a document, for one more caller. Nil if no object follows the document.
     func follow(_ item: ItemID) -> (any TrackedDocument)?
-    /// Tells the file system that a presenter of a document was registered.
-    func didRegisterPresenter(_ document: any TrackedDocument)
+    /// Tells the file system that a presenter of a document was registered by a party; nil for a subscription to events.
+    func didRegisterPresenter(_ document: any TrackedDocument, by party: Party?)
     /// Whether a file status, as from `stat(2)`, belongs to the file of the item.
     func isFile(_ item: ItemID, _ status: FileStatus) -> Bool
     /// The party of a process as it is now; ``Coordination/Party/nobody`` if the process has ended.
     func party(ofProcess process: Int32) -> Party
+    /// The generation that a document has now; nil if it has no file.
+    func generation(of document: any TrackedDocument) throws(LookupFailure) -> DocumentGeneration?
+    /// Compares the present generation of a document with the text of an earlier one.
+    func compare(
+        _ document: any TrackedDocument, with expected: String
+    ) throws(LookupFailure) -> GenerationComparison
     /// Announces that a program has moved the document without a rename: the file at `path` becomes the document. The
     /// document's former name must be gone. If the document is at `path` already, nothing happens.
     func announceMove(
@@ -70,4 +76,30 @@ package enum MoveFailure: Error, Hashable, Sendable {
     case missing
     /// The document still has its former name, so it was not moved.
     case notMoved
+}
+
+/// The contents of a document at one moment, by a name, and the program that made them.
+package struct DocumentGeneration: Hashable, Sendable {
+    /// The generation as programs see it.
+    package let text: String
+    /// The program that wrote the document last; nil if it is not known.
+    package let author: ProcessDescription?
+    /// The time of that write in nanoseconds since 1970; nil if it is not known.
+    package let time: Int64?
+
+    package init(_ text: String, author: ProcessDescription? = nil, time: Int64? = nil) {
+        (self.text, self.author, self.time) = (text, author, time)
+    }
+}
+
+/// The result of the comparison of a document with an earlier generation.
+package enum GenerationComparison: Hashable, Sendable {
+    case same
+    case changed(DocumentGeneration)
+    /// The document has no file any more.
+    case missing
+    /// The earlier generation is from before a crash of the daemon. So it is not known whether the document has changed.
+    case unknown(DocumentGeneration)
+    /// The daemon has dropped the earlier generation to make room, or the file was replaced around the mount.
+    case forgotten(DocumentGeneration)
 }

@@ -18,6 +18,8 @@ package struct PresenterMessage: Sendable {
     package let accessSession: AccessSessionID
     package let content: Content
     package let cause: Cause
+    /// The version that a notice is about; nil for all other messages.
+    package let version: VersionNumber?
     /// The moment at which the arbiter decided to send the message.
     package let moment: Instant
     /// The paths that the item in the directory had at `moment`; nil if the mailbox has no resolver.
@@ -30,17 +32,20 @@ package struct PresenterMessage: Sendable {
 
     init(
         presenter: PresenterID, accessSession: AccessSessionID, content: Content, cause: Cause,
-        at moment: Instant
+        version: VersionNumber? = nil, at moment: Instant
     ) {
+        self.version = version
         (self.presenter, self.accessSession, self.content, self.cause) = (
             presenter, accessSession, content, cause
         )
         self.moment = moment
     }
 
-    /// The message without the item. The message then says only that something in the directory has changed.
+    /// The message without the item and without the version. The message then says only that something has happened.
     package var withoutSubitem: PresenterMessage {
-        guard case .notice(let notice, .some) = content else { return self }
+        guard case .notice(let notice, let subitem) = content, subitem != nil || version != nil else {
+            return self
+        }
         return PresenterMessage(
             presenter: presenter, accessSession: accessSession, content: .notice(notice, nil), cause: cause,
             at: moment)
@@ -351,12 +356,13 @@ extension Engine {
     /// decided them.
     func post(
         _ content: PresenterMessage.Content, to presenter: PresenterID, _ accessSession: AccessSessionID,
-        _ cause: Cause,
+        _ cause: Cause, version: VersionNumber? = nil,
         at now: Instant, in state: inout State
     ) -> DeferredEffect? {
         guard let entry = state.presenters[presenter] else { return nil }
         let message = PresenterMessage(
-            presenter: presenter, accessSession: accessSession, content: content, cause: cause, at: now)
+            presenter: presenter, accessSession: accessSession, content: content, cause: cause,
+            version: version, at: now)
         let mailbox = entry.mailbox
         if mailbox.put(message, &state.messageBatch.paths) { state.messageBatch.overfull.append(mailbox) }
         // A mailbox is delivered only once for an event, after all messages of the event are in it.

@@ -105,7 +105,8 @@ package final class RunRegistry: Sendable {
     private let hold: TimeSpan
 
     init(_ bounds: Bounds) {
-        // A program waits for a lease for at most `wait`. So after a longer time without a meeting, no program waits.
+        // A program waits for a lease for at most `wait`. So after a longer time without a meeting, no program waits. A
+        // program can have a longer limit by a configuration file. Its wait then ends at this limit.
         pause = TimeSpan(nanoseconds: bounds.wait.nanoseconds + TimeSpan.seconds(1).nanoseconds)
         hold = bounds.holdAware
     }
@@ -241,7 +242,7 @@ extension RunRegistry {
     }
 
     /// Whether any of these runs passes all waits.
-    func passesWaits(_ party: Party) -> Bool {
+    package func passesWaits(_ party: Party) -> Bool {
         if isEmpty { return false }
         let numbers = party.runNumbers
         return !numbers.isEmpty

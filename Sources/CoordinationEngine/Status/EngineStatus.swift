@@ -77,6 +77,7 @@ extension LiveCounters {
         counters.suspected = suspected.value
         counters.unseen = unseen.value
         counters.harmless = harmless.value
+        counters.merged = merged.value
         counters.preserved = preserved.value
         counters.reads = reads.value
         counters.writes = writes.value
@@ -88,7 +89,7 @@ extension LiveCounters {
 extension Attribution {
     /// The process, and the name of its program. If they are not stored, both are looked up by the id of the thread.
     /// The name is nil if the thread has ended.
-    var identity: (process: Int32, program: [UInt8]?) {
+    package var identity: (process: Int32, program: [UInt8]?) {
         if let process, let program { return (process, program) }
         guard isStillThere else { return (process ?? thread, program) }
         return (

@@ -25,8 +25,26 @@ package final class Journal: Sendable {
     }
 
     private let state = Mutex(State())
+    private let observer = Mutex<(@Sendable (JournalEntry) -> Void)?>(nil)
 
     package init() {}
+
+    /// Calls `call` for each later step that is a question to a presenter, or a forfeit. A second call of this function replaces
+    /// the first observer.
+    ///
+    /// `call` comes on any thread, and can come under the engine's lock. So it must not call the engine or the journal.
+    package func observeQuestions(_ call: @escaping @Sendable (JournalEntry) -> Void) {
+        let former = observer.withLock { observer in
+            defer { observer = call }
+            return observer
+        }
+        withExtendedLifetime(former) {}
+    }
+
+    private func tell(_ entry: JournalEntry) {
+        let call = observer.withLock { $0 }
+        call?(entry)
+    }
 
     /// Adds a step. If the journal is full, returns the oldest step, which is removed. The caller must release the
     /// removed step under no lock, because the release can close a file.
@@ -36,7 +54,12 @@ package final class Journal: Sendable {
         by subject: (any JournalSubject)?,
         _ detail: String = ""
     ) -> JournalEntry? {
-        state.withLock { state in
+        if step == .asked || step == .forfeited {
+            tell(
+                JournalEntry(
+                    sequence: 0, moment: moment, step: step, claim: claim, subject: subject, detail: detail))
+        }
+        return state.withLock { state in
             let entry = JournalEntry(
                 sequence: state.next, moment: moment, step: step, claim: claim, subject: subject,
                 detail: detail)

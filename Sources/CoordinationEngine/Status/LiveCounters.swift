@@ -28,6 +28,8 @@ package final class LiveCounters: Sendable {
     package let unseen = Atomic<UInt64>(0)
     /// Suspected overwrites by which nothing was lost.
     package let harmless = Atomic<UInt64>(0)
+    /// Suspected overwrites after which the document got the changes of both programs.
+    package let merged = Atomic<UInt64>(0)
     package let reads = Atomic<UInt64>(0)
     package let writes = Atomic<UInt64>(0)
     package let listed = Atomic<UInt64>(0)

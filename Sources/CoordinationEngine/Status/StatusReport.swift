@@ -144,6 +144,8 @@ package struct Counters: Hashable, Sendable {
     package var unseen: UInt64 = 0
     /// Suspected overwrites by which nothing was lost.
     package var harmless: UInt64 = 0
+    /// Suspected overwrites after which the document got the changes of both programs.
+    package var merged: UInt64 = 0
     /// READ requests that reached the daemon. Under passthrough there are none.
     package var reads: UInt64 = 0
     /// WRITE requests that reached the daemon. Under passthrough there are none.

@@ -44,7 +44,7 @@ final class AccessGroup: Sendable {
 
     /// Finds the mounts of the items, but sends no request yet.
     init(
-        _ items: [(url: URL, access: Access)], purpose: String, isBatch: Bool = false,
+        _ items: [AccessItem], purpose: String, isBatch: Bool = false,
         within accessContext: AccessContext
     ) throws(FileCoordinationError) {
         var locations: [FileLocation] = []
@@ -55,7 +55,10 @@ final class AccessGroup: Sendable {
                 locations[$1[0]].connection.mountpoint)
         }
         .map { places in
-            let intents = places.map { IntentForm(locations[$0].pathInMount, items[$0].access) }
+            let intents = places.map {
+                IntentForm(
+                    locations[$0].pathInMount, items[$0].access, ifGeneration: items[$0].ifGeneration)
+            }
             let accessRequest = MountAccessRequest(
                 connection: locations[places[0]].connection, intents: intents, purpose: purpose,
                 isBatch: isBatch)

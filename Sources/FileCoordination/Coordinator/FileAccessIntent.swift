@@ -8,10 +8,12 @@ import Synchronization
 /// It corresponds to Apple's `NSFileAccessIntent`, and has that name as an alias.
 public final class FileAccessIntent: NSObject, Sendable {
     let access: Access
+    let ifGeneration: String?
     private let location: Mutex<URL>
 
-    private init(_ url: URL, _ access: Access) {
+    private init(_ url: URL, _ access: Access, ifGeneration: String? = nil) {
         self.access = access
+        self.ifGeneration = ifGeneration
         location = Mutex(url)
     }
 
@@ -28,10 +30,36 @@ public final class FileAccessIntent: NSObject, Sendable {
         FileAccessIntent(url, .write(options.coordinationOption))
     }
 
+    /// Makes an intent to write an item that still has a generation, as from ``FileCoordinator/generation(ofItemAt:)``. If the
+    /// item has changed since, the access fails with the code ``FileCoordinationError/Code/changed``.
+    ///
+    /// - Precondition: `options` contains at most one option.
+    public static func writingIntent(
+        with url: URL, options: FileCoordinator.WritingOptions = [], ifGeneration generation: String
+    ) -> FileAccessIntent {
+        FileAccessIntent(url, .write(options.coordinationOption), ifGeneration: generation)
+    }
+
     /// The URL that the item has now. Use it inside the accessor, because the item can have been moved while the access waited.
     public var url: URL { location.withLock { $0 } }
 
     func move(to url: URL) { location.withLock { $0 = url } }
+}
+
+/// An item of an access that a program asks for.
+struct AccessItem: Sendable {
+    let url: URL
+    let access: Access
+    /// The generation that the item must still have; nil for every generation.
+    let ifGeneration: String?
+
+    init(_ url: URL, _ access: Access, ifGeneration: String? = nil) {
+        (self.url, self.access, self.ifGeneration) = (url, access, ifGeneration)
+    }
+
+    init(_ intent: FileAccessIntent) {
+        self.init(intent.url, intent.access, ifGeneration: intent.ifGeneration)
+    }
 }
 
 extension FileCoordinator {

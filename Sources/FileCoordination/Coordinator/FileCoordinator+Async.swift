@@ -12,14 +12,25 @@ extension FileCoordinator {
     public func read<Value: Sendable>(
         _ url: URL, options: ReadingOptions = [], by accessor: (URL) async throws -> Value
     ) async throws -> Value {
-        try await perform([(url, .read(options.coordinationOptions))]) { try await accessor($0[0]) }
+        try await perform([AccessItem(url, .read(options.coordinationOptions))]) { try await accessor($0[0]) }
     }
 
     /// Writes one item. The accessor may also read the item.
     public func write<Value: Sendable>(
         _ url: URL, options: WritingOptions = [], by accessor: (URL) async throws -> Value
     ) async throws -> Value {
-        try await perform([(url, .write(options.coordinationOption))]) { try await accessor($0[0]) }
+        try await perform([AccessItem(url, .write(options.coordinationOption))]) { try await accessor($0[0]) }
+    }
+
+    /// Writes one item that still has a generation, as from ``FileCoordinator/generation(ofItemAt:)``. If the item has changed
+    /// since, the accessor is not called, and the method throws an error with the code
+    /// ``FileCoordinationError/Code/changed``.
+    public func write<Value: Sendable>(
+        _ url: URL, options: WritingOptions = [], ifGeneration generation: String,
+        by accessor: (URL) async throws -> Value
+    ) async throws -> Value {
+        let item = AccessItem(url, .write(options.coordinationOption), ifGeneration: generation)
+        return try await perform([item]) { try await accessor($0[0]) }
     }
 
     /// Accesses several items. If they are in one mount, the accesses are granted at the same time. Inside the accessor, use
@@ -27,7 +38,7 @@ extension FileCoordinator {
     public func access<Value: Sendable>(
         _ intents: [FileAccessIntent], by accessor: () async throws -> Value
     ) async throws -> Value {
-        try await perform(intents.map { ($0.url, $0.access) }) { urls in
+        try await perform(intents.map { AccessItem($0) }) { urls in
             for (intent, url) in zip(intents, urls) { intent.move(to: url) }
             return try await accessor()
         }
@@ -41,8 +52,8 @@ extension FileCoordinator {
         options writingOptions: WritingOptions = [], by accessor: () async throws -> Value
     ) async throws -> Value {
         let items =
-            readingURLs.map { ($0, Access.read(readingOptions.coordinationOptions)) }
-            + writingURLs.map { ($0, Access.write(writingOptions.coordinationOption)) }
+            readingURLs.map { AccessItem($0, .read(readingOptions.coordinationOptions)) }
+            + writingURLs.map { AccessItem($0, .write(writingOptions.coordinationOption)) }
         guard !items.isEmpty else { return try await accessor() }
         let granted = try await wait(for: try begin(items, isBatch: true))
         defer { granted.end() }
@@ -50,7 +61,7 @@ extension FileCoordinator {
     }
 
     private func perform<Value: Sendable>(
-        _ items: [(url: URL, access: Access)], _ accessor: ([URL]) async throws -> Value
+        _ items: [AccessItem], _ accessor: ([URL]) async throws -> Value
     ) async throws -> Value {
         let granted = try await wait(for: try begin(items))
         let accesses = items.map(\.access)

@@ -13,7 +13,9 @@ extension FileCoordinator {
         readingItemAt url: URL, options: ReadingOptions = [], error outError: NSErrorPointer,
         byAccessor reader: (URL) -> Void
     ) {
-        attempt(outError) { try perform([(url, .read(options.coordinationOptions))]) { reader($0[0]) } }
+        attempt(outError) {
+            try perform([AccessItem(url, .read(options.coordinationOptions))]) { reader($0[0]) }
+        }
     }
 
     /// Writes one item. The accessor may also read the item.
@@ -21,7 +23,21 @@ extension FileCoordinator {
         writingItemAt url: URL, options: WritingOptions = [], error outError: NSErrorPointer,
         byAccessor writer: (URL) -> Void
     ) {
-        attempt(outError) { try perform([(url, .write(options.coordinationOption))]) { writer($0[0]) } }
+        attempt(outError) {
+            try perform([AccessItem(url, .write(options.coordinationOption))]) { writer($0[0]) }
+        }
+    }
+
+    /// Writes one item that still has a generation, as from ``FileCoordinator/generation(ofItemAt:)``. If the item has changed
+    /// since, the accessor is not called, and the error has the code ``FileCoordinationError/Code/changed``.
+    public func coordinate(
+        writingItemAt url: URL, options: WritingOptions = [], ifGeneration generation: String,
+        error outError: NSErrorPointer, byAccessor writer: (URL) -> Void
+    ) {
+        attempt(outError) {
+            let item = AccessItem(url, .write(options.coordinationOption), ifGeneration: generation)
+            try perform([item]) { writer($0[0]) }
+        }
     }
 
     /// Reads one item and writes another item, for example to copy the first to the second. If the items are in one mount, both
@@ -33,8 +49,8 @@ extension FileCoordinator {
     ) {
         attempt(outError) {
             try perform([
-                (readingURL, .read(readingOptions.coordinationOptions)),
-                (writingURL, .write(writingOptions.coordinationOption)),
+                AccessItem(readingURL, .read(readingOptions.coordinationOptions)),
+                AccessItem(writingURL, .write(writingOptions.coordinationOption)),
             ]) { readerWriter($0[0], $0[1]) }
         }
     }
@@ -47,7 +63,8 @@ extension FileCoordinator {
     ) {
         attempt(outError) {
             try perform([
-                (url1, .write(options1.coordinationOption)), (url2, .write(options2.coordinationOption)),
+                AccessItem(url1, .write(options1.coordinationOption)),
+                AccessItem(url2, .write(options2.coordinationOption)),
             ]) {
                 writer($0[0], $0[1])
             }
@@ -67,8 +84,8 @@ extension FileCoordinator {
         error outError: NSErrorPointer, byAccessor batchAccessor: (@escaping @Sendable () -> Void) -> Void
     ) {
         let items =
-            readingURLs.map { ($0, Access.read(readingOptions.coordinationOptions)) }
-            + writingURLs.map { ($0, Access.write(writingOptions.coordinationOption)) }
+            readingURLs.map { AccessItem($0, .read(readingOptions.coordinationOptions)) }
+            + writingURLs.map { AccessItem($0, .write(writingOptions.coordinationOption)) }
         attempt(outError) {
             guard !items.isEmpty else { return batchAccessor({}) }
             let group = try begin(items, isBatch: true)
@@ -94,7 +111,7 @@ extension FileCoordinator {
         }
         let group: AccessGroup
         do {
-            group = try begin(intents.map { ($0.url, $0.access) })
+            group = try begin(intents.map { AccessItem($0) })
         } catch {
             return enqueue { accessor(error) }
         }

@@ -117,7 +117,8 @@ final class PendingAccess: Sendable {
     }
 
     private func granted(_ result: AccessBeginResult) {
-        let access = HeldAccess(result.access, on: accessRequest.connection)
+        let access = HeldAccess(
+            result.access, on: accessRequest.connection, purpose: accessRequest.purpose)
         let paths = zip(result.intents, accessRequest.intents).map { $0.path.bytes ?? $1.path.bytes ?? [] }
         // The access was cancelled before the grant arrived, so the granted access is ended.
         if !complete(.success((access, paths))) { access.end() }
@@ -175,12 +176,14 @@ final class PendingAccess: Sendable {
 final class HeldAccess: Sendable {
     let number: UInt64
     let connection: MountConnection
+    let purpose: String
     private let generation: UInt64
     private let held = Mutex(true)
 
-    init(_ number: UInt64, on connection: MountConnection) {
+    init(_ number: UInt64, on connection: MountConnection, purpose: String) {
         self.number = number
         self.connection = connection
+        self.purpose = purpose
         generation = connection.generation
     }
 

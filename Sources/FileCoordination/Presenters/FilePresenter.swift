@@ -60,6 +60,15 @@ public protocol FilePresenter: NSObjectProtocol {
     /// daemon.
     func presentedItemDidChange()
 
+    /// The item has a new version in the store. The presenter is also told if its own program has caused the version.
+    ///
+    /// If the version is an unresolved conflict, its contents were lost from the file, or will be. Show it to the user.
+    func presentedItemDidGain(_ version: FileVersion)
+    /// A version of the item was removed from the store. The version has only its identifier.
+    func presentedItemDidLose(_ version: FileVersion)
+    /// A conflict version of the item was marked as resolved.
+    func presentedItemDidResolveConflict(_ version: FileVersion)
+
     /// Another program wants to delete an item in the presented directory. Call the handler when you have closed that item.
     func accommodatePresentedSubitemDeletion(
         at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void)
@@ -72,6 +81,12 @@ public protocol FilePresenter: NSObjectProtocol {
     ///
     /// If the URL is that of the directory itself, some events are missing. In this case, read the whole directory again.
     func presentedSubitemDidChange(at url: URL)
+    /// An item in the presented directory has a new version in the store.
+    func presentedSubitem(at url: URL, didGain version: FileVersion)
+    /// A version of an item in the presented directory was removed from the store.
+    func presentedSubitem(at url: URL, didLose version: FileVersion)
+    /// A conflict version of an item in the presented directory was marked as resolved.
+    func presentedSubitem(at url: URL, didResolve version: FileVersion)
 }
 
 /// Default implementations of the optional members. A method with a handler calls the `async` method of the same name.
@@ -134,6 +149,20 @@ extension FilePresenter {
     }
     public func presentedSubitemDidChange(at url: URL) {
         Delivery.isNotImplemented(.subitemDidChange, by: self)
+    }
+    public func presentedItemDidGain(_ version: FileVersion) { Delivery.isNotImplemented(.didGain, by: self) }
+    public func presentedItemDidLose(_ version: FileVersion) { Delivery.isNotImplemented(.didLose, by: self) }
+    public func presentedItemDidResolveConflict(_ version: FileVersion) {
+        Delivery.isNotImplemented(.didResolve, by: self)
+    }
+    public func presentedSubitem(at url: URL, didGain version: FileVersion) {
+        Delivery.isNotImplemented(.subitemDidGain, by: self)
+    }
+    public func presentedSubitem(at url: URL, didLose version: FileVersion) {
+        Delivery.isNotImplemented(.subitemDidLose, by: self)
+    }
+    public func presentedSubitem(at url: URL, didResolve version: FileVersion) {
+        Delivery.isNotImplemented(.subitemDidResolve, by: self)
     }
 }
 

@@ -211,6 +211,39 @@ extension Registration {
         case .didMove: move(to: parameters.bytesOfNewPath, on: connection)
         case .subitemDidAppear, .subitemDidChange, .subitemDidMove:
             receiveSubitem(noticeMessage.notice, parameters.subitem, parameters.newSubitem, on: connection)
+        case .didGain, .didLose, .didResolve: receiveVersion(noticeMessage, on: connection)
+        case .subitemDidGain, .subitemDidLose, .subitemDidResolve:
+            receiveSubitemVersion(noticeMessage, on: connection)
+        }
+    }
+
+    private func receiveVersion(_ noticeMessage: PresenterNoticeMessage, on connection: MountConnection) {
+        let parameters = noticeMessage.parameters
+        // Without the version, the client missed notices. The presenter then examines its item again.
+        guard let id = parameters.version, let path = parameters.bytesOfPath else {
+            return deliver(.didChange) { $0.presentedItemDidChange() }
+        }
+        let version = FileVersion(StoredVersion(id, of: path, on: connection))
+        switch noticeMessage.notice {
+        case .didGain: deliver(.didGain) { $0.presentedItemDidGain(version) }
+        case .didLose: deliver(.didLose) { $0.presentedItemDidLose(version) }
+        default: deliver(.didResolve) { $0.presentedItemDidResolveConflict(version) }
+        }
+    }
+
+    private func receiveSubitemVersion(
+        _ noticeMessage: PresenterNoticeMessage, on connection: MountConnection
+    ) {
+        let parameters = noticeMessage.parameters
+        guard let id = parameters.version, let path = parameters.subitem?.bytes else {
+            return receiveGap(on: connection)
+        }
+        let version = FileVersion(StoredVersion(id, of: path, on: connection))
+        let url = connection.url(path, isDirectory: false)
+        switch noticeMessage.notice {
+        case .subitemDidGain: deliver(.subitemDidGain) { $0.presentedSubitem(at: url, didGain: version) }
+        case .subitemDidLose: deliver(.subitemDidLose) { $0.presentedSubitem(at: url, didLose: version) }
+        default: deliver(.subitemDidResolve) { $0.presentedSubitem(at: url, didResolve: version) }
         }
     }
 

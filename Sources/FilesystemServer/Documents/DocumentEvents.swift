@@ -125,6 +125,9 @@ final class DocumentEvents: Sendable {
         noteChange(of: handle.node, handle.access, under: claim, since: baseline) { handle.identify() }
     }
 
+    /// Sends an event for a merge. The program that has saved does not know the merged text, so its presenters get the event, too.
+    func noteMerge(of node: Node) { noteChange(of: node, AccessTable.filling) { .outOfBand } }
+
     /// Sends an event for a rename. If documents at the node or below it are tracked, they now retain the nodes on their new
     /// path.
     func noteMove(

@@ -13,6 +13,7 @@ import LinuxSystem
 final class DocumentFinder: DocumentSource {
     let context: MountContext
     let tree: FileTree
+    let sightings: Sightings
     let events: DocumentEvents
     let identity: DocumentIdentity
     let engine: Engine
@@ -24,11 +25,12 @@ final class DocumentFinder: DocumentSource {
     let documents: DocumentTable
 
     init(
-        _ context: MountContext, _ tree: FileTree, _ saves: SaveTracker, _ events: DocumentEvents,
-        _ identity: DocumentIdentity
+        _ context: MountContext, _ tree: FileTree, _ sightings: Sightings, _ saves: SaveTracker,
+        _ events: DocumentEvents, _ identity: DocumentIdentity
     ) {
         self.context = context
         self.tree = tree
+        self.sightings = sightings
         self.events = events
         self.identity = identity
         engine = context.engine
@@ -163,8 +165,13 @@ final class DocumentFinder: DocumentSource {
     }
 
     /// Called when a document has got a presenter. If the document is a directory, the presenter also presents all items in it.
-    func didRegisterPresenter(_ document: any TrackedDocument) {
-        if let node = nodes[document.item] { events.watchWriters(in: node) }
+    func didRegisterPresenter(_ document: any TrackedDocument, by party: Party?) {
+        guard let node = nodes[document.item] else { return }
+        events.watchWriters(in: node)
+        // The partner is the program for which the client presents the document.
+        for process in [party?.process, party?.partner?.process].compactMap(\.self) {
+            sightings.notePresenter(of: node, process: process.number)
+        }
     }
 }
 

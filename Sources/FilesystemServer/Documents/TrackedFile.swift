@@ -86,6 +86,14 @@ final class TrackedFile: TrackedDocument {
         }
     }
 
+    /// The node of the document's file; nil while the document has no file.
+    var node: Node? {
+        let (place, successor) = state.withLock { ($0.location, $0.successor) }
+        if let successor { return successor.node }
+        if case .node(let node) = place { return node }
+        return nil
+    }
+
     func release() { documents.release(self) }
 
     func invalidateAttributes() {

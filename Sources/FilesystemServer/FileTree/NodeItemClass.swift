@@ -34,7 +34,7 @@ extension Node {
 
     private static let gitDirectory = NameBytes(Array(".git".utf8))
 
-    private static func isInGitDirectory(_ directory: Node?) -> Bool {
+    static func isInGitDirectory(_ directory: Node?) -> Bool {
         var next = directory
         while let node = next, !node.isRoot {
             let (name, parent, _) = node.location

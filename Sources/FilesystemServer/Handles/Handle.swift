@@ -94,6 +94,8 @@ final class Handle: Claimant {
     private let group: UInt32
     /// The process of the thread; 0 if it was not determined. The process may exist longer than the thread.
     let process: Int32
+    /// The program that may write by the handle, for the history; nil if the handle is only for reading.
+    let author: Author?
     let opened: Instant
     /// Whether the handle was opened with a claim. Only documents need claims.
     let isClaimed: Bool
@@ -111,6 +113,8 @@ final class Handle: Claimant {
     /// Whether the daemon has told the kernel to drop its cache of the file, and the kernel has not read the file since then.
     let awaitsFirstRead = Atomic(false)
     let overwriteReview = Atomic(OverwriteReview.due)
+    /// Whether the contents before the writes of this handle are preserved, as far as ``WriteHistory`` requires it.
+    let isHistoryKept = Atomic(false)
     /// The number of the last READ of the file before this handle was opened. At the open, the kernel drops its cache of the
     /// file, so earlier READs have no effect (``DataOrder``).
     let readsBefore = Atomic<UInt64>(0)
@@ -133,6 +137,9 @@ final class Handle: Claimant {
             isClaimed || flags & O_ACCMODE != O_RDONLY
             ? processes.process(ofOpener: caller.thread, ofDocument: isClaimed) : 0
         opened = Engine.now
+        author =
+            flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0
+            ? processes.author(ofThread: caller.thread, at: opened) : nil
         state = Mutex(State(coordination: isClaimed ? .claimed : .uncoordinated))
     }
 
@@ -171,6 +178,8 @@ final class Handle: Claimant {
     var currentClaim: ClaimID { state.withLock { $0.coordination.laterClaim } ?? claim }
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
     var truncates: Bool { flags & O_TRUNC != 0 }
+    /// Whether the request that opened the handle has made the file.
+    var isNew: Bool { flags & O_CREAT != 0 }
     /// Whether the program opened the file only to append to it.
     var onlyAppends: Bool { flags & (O_ACCMODE | O_APPEND | O_TRUNC) == O_WRONLY | O_APPEND }
 

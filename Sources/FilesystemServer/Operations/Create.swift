@@ -75,6 +75,7 @@ final class Create: Sendable {
     private func finishCreate(_ creation: NewFile, reply: consuming Reply) {
         let (handle, node) = (creation.handle, creation.handle.node)
         let isPresented = events.identifyWriter(of: handle)
+        context.history.note(creation.isNew ? .created : .closed(nil), creation.change, by: handle.author)
         if creation.isNew {
             events.noteCreation(of: node, creation.change, under: handle.isClaimed ? handle.claim : nil)
         }

@@ -155,6 +155,11 @@ extension MakeNode: NameOperation {
         if recognised.isDocument { events.noteChange(of: node, .write(.updating), byThread: thread) }
         if let fill = recognised.fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
         engine.journal.note(.created, at: Engine.now, by: facts.change.subject)
+        if outcome.status.isRegularFile || outcome.status.isDirectory {
+            context.history.note(
+                recognised.isSave ? .closed(nil) : .created, facts.change,
+                by: context.processes.author(ofThread: thread))
+        }
     }
 
     func answer(_ outcome: Outcome, of facts: Facts, _ step: NameStep?, reply: consuming Reply) {

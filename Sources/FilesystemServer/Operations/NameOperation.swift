@@ -99,4 +99,6 @@ struct EndangeredFiles: Sendable {
     /// The files that the request only renames or exchanges. Their contents stay, but programs that have these files
     /// open may still write to them.
     var aside: [Node] = []
+    /// A document that gets the name of a backup or helper file. The program may remove it later under this name.
+    var leaving: Node?
 }

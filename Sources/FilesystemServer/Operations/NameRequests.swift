@@ -14,7 +14,10 @@ final class NameRequests: Sendable {
     private let preserver: ContentPreserver
     private let coordinator: RetryCoordinator
     private let unseenOverwrites: UnseenOverwrites
+    private let merger: SaveMerger
+    private let events: DocumentEvents
     private let unsavedStats: UnsavedStats
+    private let writeHistory: WriteHistory
     private let engine: Engine
     private let processes: ProcessResolver
     private let handles: HandleTable
@@ -23,14 +26,17 @@ final class NameRequests: Sendable {
 
     init(
         _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver,
-        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents, _ coordinator: RetryCoordinator,
-        _ unsavedStats: UnsavedStats
+        _ unseenOverwrites: UnseenOverwrites, _ merger: SaveMerger, _ events: DocumentEvents,
+        _ coordinator: RetryCoordinator, _ unsavedStats: UnsavedStats, _ writeHistory: WriteHistory
     ) throws(Errno) {
         self.context = context
         self.preserver = preserver
         self.unseenOverwrites = unseenOverwrites
+        self.merger = merger
+        self.events = events
         self.coordinator = coordinator
         self.unsavedStats = unsavedStats
+        self.writeHistory = writeHistory
         engine = context.engine
         processes = context.processes
         handles = tree.handles
@@ -67,8 +73,12 @@ final class NameRequests: Sendable {
             return carryOut(operation, facts, nil, reply: reply)
         }
         let save = request.save
+        let change = operation.documentStep(facts)
         // A retry uses the claim that was made for the request before the answer ESTALE.
-        coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+        coordinator.coordinate(
+            request, after: former, during: unseenOverwrites.pause(before: change, by: caller.thread),
+            reply: reply
+        ) { [self] request, grant, reply in
             let step = NameStep(claim: request.claim, isForced: grant.basis == .proceeded, save: save)
             if Operation.makesFile {
                 return asRequester(under: request.claim, in: facts.change.directory, reply) { [self] reply in
@@ -76,31 +86,49 @@ final class NameRequests: Sendable {
                 }
             }
             let files = operation.endangered(by: facts, save)
-            let reviewed = unseenOverwrites.review(operation.documentStep(facts), by: request.thread)
-            guard let reviewed else {
-                return preserve(files, request, grant, reply: reply) { [self] reply in
-                    carryOut(operation, facts, step, reply: reply)
-                }
-            }
-            prepare(reviewed, request, reply: reply) { [self] reply in
-                preserve(files, request, grant, reply: reply) { [self] reply in
-                    carryOut(operation, facts, step.reviewed(as: reviewed), reply: reply)
+            // The writers are listed before the review. So each write is noticed: the review finds the contents of a writer that
+            // has already closed the file, and what a listed writer leaves is preserved.
+            let writers = strangers(writingTo: files.replaced, passedBy: request, grant)
+            keepHistory(of: files, request, reply: reply) { [self] reply in
+                prepare(change, request, beside: writers.handles, reply: reply) { [self] reviewed, reply in
+                    preserve(files, from: writers, request, grant, reply: reply) { [self] reply in
+                        carryOut(operation, facts, reviewed.map(step.reviewed(as:)) ?? step, reply: reply)
+                    }
                 }
             }
         }
     }
 
-    /// Preserves contents that the program of a request would perhaps replace without having read them. Then continues.
+    /// Preserves contents that the program of a request would perhaps replace without having read them, or merges them with the
+    /// new contents. Then continues.
     private func prepare(
-        _ reviewed: ReviewedStep, _ request: ClaimedRequest, reply: consuming Reply,
-        then next: @escaping @Sendable (consuming Reply) -> Void
+        _ change: DocumentStep?, _ request: ClaimedRequest, beside writers: [Handle],
+        reply: consuming Reply, then next: @escaping @Sendable (ReviewedStep?, consuming Reply) -> Void
     ) {
-        guard !reviewed.review.isHarmless else { return next(reply) }
+        guard let change, context.policies.mergesSaves else {
+            return review(change, request, beside: writers, in: nil, reply: reply, then: next)
+        }
+        let parked = Parked(reply)
+        unseenOverwrites.merges.passSoon(change.node.id) { [self] passage in
+            guard let reply = parked.take() else { return engine.end(request.claim) }
+            review(change, request, beside: writers, in: passage, reply: reply, then: next)
+        }
+    }
+
+    private func review(
+        _ change: DocumentStep?, _ request: ClaimedRequest, beside writers: [Handle],
+        in passage: MergePassage?, reply: consuming Reply,
+        then next: @escaping @Sendable (ReviewedStep?, consuming Reply) -> Void
+    ) {
+        let reviewed = unseenOverwrites.review(change, by: request.thread, in: passage)
+        let isPreserved = reviewed?.review.view.isUnseen ?? false && areWriting(writers)
+        guard let reviewed, !reviewed.review.isHarmless else { return next(reviewed, reply) }
         let parked = Parked(reply)
         context.work(on: reviewed.step.node, for: .preserving) { [self] in
-            let mayGoOn = unseenOverwrites.prepare(reviewed, by: request, thread: request.thread)
+            let mayGoOn = unseenOverwrites.prepare(
+                reviewed, by: request, thread: request.thread, isPreserved: isPreserved)
             guard let reply = parked.take() else { return engine.end(request.claim) }
-            if mayGoOn { return next(reply) }
+            if mayGoOn { return next(merger.merged(reviewed, thread: request.thread), reply) }
             engine.end(request.claim)
             reply.fail(.busy)
         }
@@ -134,14 +162,26 @@ final class NameRequests: Sendable {
         var outcome: Operation.Outcome
         do throws(Errno) { outcome = try operation.apply(facts) } catch {
             operation.revert(facts)
-            if let reviewed = step?.reviewed { unseenOverwrites.abandon(reviewed) }
+            if let reviewed = step?.reviewed {
+                merger.revert(reviewed)
+                unseenOverwrites.abandon(reviewed)
+                reviewed.passage?.end()
+            }
             if Operation.makesFile, let step { engine.end(step.claim) }
             return operation.fail(reply, error)
         }
         operation.publish(&outcome, of: facts, step)
-        if let reviewed = step?.reviewed { unseenOverwrites.publish(reviewed) }
+        if let reviewed = step?.reviewed { publish(reviewed) }
         if let step, operation.endsClaimBeforeAnswer(facts) { engine.end(step.claim) }
         operation.answer(outcome, of: facts, step, reply: reply)
+    }
+
+    private func publish(_ reviewed: ReviewedStep) {
+        unseenOverwrites.publish(reviewed)
+        reviewed.passage?.end()
+        guard reviewed.merged != nil, case .replaces(_, let node) = reviewed.step else { return }
+        merger.publish(reviewed)
+        events.noteMerge(of: node)
     }
 
     /// Returns the claim of a request that makes a new name. Returns nil if no document waits for a file at this name
@@ -203,16 +243,36 @@ final class NameRequests: Sendable {
         ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
     }
 
+    /// Preserves the contents that documents had before a program replaces or removes them, if a run or a rule asks for it. Then calls `next`.
+    private func keepHistory(
+        of files: EndangeredFiles, _ request: ClaimedRequest, reply: consuming Reply,
+        then next: @escaping @Sendable (consuming Reply) -> Void
+    ) {
+        let author = { [processes] in processes.author(ofThread: request.thread) }
+        let nodes = ([files.replaced, files.leaving].compactMap(\.self) + files.aside).filter {
+            $0.kind == S_IFREG && writeHistory.isDue($0, by: author(), thread: request.thread)
+        }
+        guard let first = nodes.first else { return next(reply) }
+        let (known, user, parked) = (author(), request.user, Parked(reply))
+        context.work(on: first, for: .preserving) { [self] in
+            for node in nodes {
+                writeHistory.preserve(node, by: known, user: user, losesName: node === files.replaced)
+            }
+            if let reply = parked.take() { next(reply) }
+        }
+    }
+
     /// Preserves the contents that a step would destroy, and takes the step. Then ends the claim, unless the step has
     /// already ended it.
     ///
     /// Contents are preserved if other programs write to the file, or if a presenter did not relinquish the file.
     private func preserve(
-        _ files: EndangeredFiles, _ request: ClaimedRequest, _ grant: Grant, reply: consuming Reply,
+        _ files: EndangeredFiles, from strangers: Strangers,
+        _ request: ClaimedRequest, _ grant: Grant, reply: consuming Reply,
         then step: @escaping @Sendable (consuming Reply) -> Void
     ) {
         let (node, others) = (files.replaced, files.aside)
-        let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
+        let (writers, hasUnseen) = (strangers.handles, strangers.hasUnseen)
         let isUnanswered = !grant.unanswered.isEmpty
         let isSavedForLook = node.map { unsavedStats.hasUnreadSave($0.item, by: request.thread) } ?? false
         // A program outside of the run has written a document of the run's leases (D237).
@@ -224,7 +284,8 @@ final class NameRequests: Sendable {
             // In an exchange, one of the two files may be a temporary file with a document's next contents. Nothing of
             // that file need be preserved.
             let isShown = others.count < 2 || request.isInPackage || engine.isPresented(node.item)
-            return (isUnanswered && isShown) || strangers(writingTo: node, passedBy: request, grant).hasUnseen
+            return (isUnanswered && isShown)
+                || self.strangers(writingTo: node, passedBy: request, grant).hasUnseen
         }
         guard let first = lost ?? aside.first else {
             step(reply)
@@ -248,29 +309,42 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// Returns the handles by which other programs may write to a file, if a granted name change went ahead of their
-    /// claims.
-    ///
-    /// `hasUnseen`: whether the name change also went ahead of an access without a handle. Other programs may then
-    /// write by unknown handles (G5).
+    /// The programs that may write to a file while a granted name change goes ahead of their claims.
+    private struct Strangers: Sendable {
+        var handles: [Handle] = []
+        /// Whether the name change also goes ahead of an access without a handle. Other programs may then write by unknown
+        /// handles (G5).
+        var hasUnseen = false
+    }
+
+    /// Whether one of the writers has begun to write. What it leaves is then preserved instead of the contents of this moment
+    /// (D222). A program that is just opening the file does not count, because it may overwrite these contents.
+    private func areWriting(_ writers: [Handle]) -> Bool {
+        guard writers.allSatisfy({ handles[$0.id] != nil }) else { return false }
+        let writing = writers.filter(\.mayHaveWritten)
+        // Later, the file's times may no longer show that they have written. Then the version would be dropped.
+        for writer in writing { writer.markWritten() }
+        return !writing.isEmpty
+    }
+
+    /// Returns the programs that may write to a file while a granted name change goes ahead of their claims.
     private func strangers(
         writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
-    ) -> (writers: [Handle], hasUnseen: Bool) {
-        guard let node else { return ([], false) }
+    ) -> Strangers {
+        guard let node else { return Strangers() }
         let unclaimed = writersWithoutTurns(on: node)
         // A name change may involve two files. Writers to the file that is only renamed go on writing to it, so they
         // are left out.
         let listed = grant.preempted.compactMap { engine.claimant(of: $0.claim) }
             .filter { ($0 as? Handle)?.node ?? node === node }
         let met = grant.preemptsMore ? listed.filter { !($0 is Handle) } + handles.writers(on: node) : listed
-        guard !met.isEmpty || !unclaimed.isEmpty else { return ([], false) }
+        guard !met.isEmpty || !unclaimed.isEmpty else { return Strangers() }
         let party = request.identify()
         let isStranger = { (claimant: any Claimant) in !claimant.identify().isExempt(from: party) }
         let preempted = met.filter(isStranger)
-        return (
-            preempted.compactMap { $0 as? Handle } + unclaimed.filter(isStranger),
-            preempted.contains { !($0 is Handle) && $0.mayWrite(node.path) }
-        )
+        return Strangers(
+            handles: preempted.compactMap { $0 as? Handle } + unclaimed.filter(isStranger),
+            hasUnseen: preempted.contains { !($0 is Handle) && $0.mayWrite(node.path) })
     }
 
     /// Returns the writers of a file that make no claims (``Handle/writesUncoordinated``), if the file is about to lose

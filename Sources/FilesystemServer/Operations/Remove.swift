@@ -182,6 +182,7 @@ extension Remove: NameOperation {
             saveLifecycle.noteDeparture(of: change)
             conflictCopies.noteDeparture(of: change.name, in: change.directory)
         }
+        if save?.evidence == nil, status.isRegularFile || status.isDirectory { noteInHistory(facts) }
         guard let node = facts.node else { return }
         let isLast = facts.isDirectory || status.linkCount <= 1
         let isKnown = isLast || node.isCalled(change.name, in: change.directory)
@@ -201,6 +202,13 @@ extension Remove: NameOperation {
             events.noteNames(of: node)
             events.noteDeletion(ofUnknown: change)
         }
+    }
+
+    private func noteInHistory(_ facts: RemovalFacts) {
+        guard context.history.isRecording else { return }
+        context.history.note(
+            .removed(.lastKnown(facts.status)), facts.change,
+            by: processes.author(ofThread: facts.change.caller.thread))
     }
 
     /// Returns whether the claim ends before the answer.

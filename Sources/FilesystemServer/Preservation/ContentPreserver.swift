@@ -11,10 +11,12 @@ import VersionStore
 final class ContentPreserver: Sendable {
     let store: VersionStore?
     let engine: Engine
+    let context: MountContext
     /// How many times a file is copied, if programs write to it during each copy.
     private static let mostCopies = 3
 
     init(_ context: MountContext) {
+        self.context = context
         store = context.store
         engine = context.engine
     }
@@ -380,8 +382,15 @@ final class ContentPreserver: Sendable {
     func note(_ id: VersionID, _ cause: PreservationCause, of node: Node, by subject: (any JournalSubject)?) {
         engine.counters.preserved.count()
         engine.journal.note(.preserved, at: Engine.now, by: subject, "\(id)")
+        context.history.note(
+            .preserved(id, cause), node, by: subject.flatMap(author), user: subject?.requester)
         let attribution = subject?.attribution ?? Attribution { node.path }
         engine.logAction("endangered contents that are preserved as \(id) (\(cause.rawValue))", attribution)
+    }
+
+    /// Returns the program that takes a step, for the history. It waits for the answer to its request, so it still exists.
+    private func author(of subject: any JournalSubject) -> Author? {
+        (subject as? Handle)?.author ?? context.processes.author(ofThread: subject.attribution.thread)
     }
 
     /// Returns the rights of the directories above a file, as far as some users may not enter them.

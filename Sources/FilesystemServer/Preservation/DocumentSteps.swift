@@ -26,10 +26,16 @@ enum DocumentStep: Sendable {
 final class ReviewedStep: Sendable {
     let step: DocumentStep
     let review: ChangeReview
+    /// The contents that the program gave the new file, if ``SaveMerger`` has replaced them by merged contents.
+    let merged: [UInt8]?
+    /// While the step is under way, the document is not merged.
+    let passage: MergePassage?
 
-    init(_ step: DocumentStep, _ review: ChangeReview) {
+    init(_ step: DocumentStep, _ review: ChangeReview, in passage: MergePassage?, merged: [UInt8]? = nil) {
         self.step = step
         self.review = review
+        self.passage = passage
+        self.merged = merged
     }
 }
 
@@ -38,13 +44,15 @@ extension UnseenOverwrites {
     private static let vacatedCheck = TimeSpan.seconds(11)
 
     /// Called before a step on names. Returns nil if no other program is concerned.
-    func review(_ step: DocumentStep?, by thread: Int32) -> ReviewedStep? {
+    func review(_ step: DocumentStep?, by thread: Int32, in passage: MergePassage?) -> ReviewedStep? {
         guard let step, let review = review(step.node, by: thread) else { return nil }
-        return ReviewedStep(step, review)
+        return ReviewedStep(step, review, in: passage)
     }
 
     /// Prepares a step on names after its review. Returns false if the step must not be taken. May block.
-    func prepare(_ reviewed: ReviewedStep, by subject: any JournalSubject, thread: Int32) -> Bool {
+    func prepare(
+        _ reviewed: ReviewedStep, by subject: any JournalSubject, thread: Int32, isPreserved: Bool
+    ) -> Bool {
         // A file that is only renamed keeps another name, under which a program may write to it. So it is copied.
         let mayLink =
             switch reviewed.step {
@@ -52,7 +60,8 @@ extension UnseenOverwrites {
             case .exchanges: false
             case .vacates(_, _, let isLast): isLast
             }
-        return prepare(reviewed.review, by: subject, thread: thread, mayLink: mayLink)
+        return prepare(
+            reviewed.review, by: subject, thread: thread, mayLink: mayLink, isPreserved: isPreserved)
     }
 
     /// Called when a step on names was taken.
@@ -69,6 +78,7 @@ extension UnseenOverwrites {
             let suspicions = sightings.noteVacated(review, name, isLast: isLast)
             dropSoon(suspicions.gone, of: node)
             settleSoon(suspicions.others, by: node)
+            confirmSoon(suspicions.crowded, of: node)
             if review.view.isUnseen { dropVacatedLater(node) }
         }
     }
@@ -88,6 +98,7 @@ extension UnseenOverwrites {
         guard sightings.hasVacatedNames else { return }
         let (gone, isFilled) = sightings.noteArrival(of: node, name, in: directory)
         dropSoon(gone, of: node)
+        if isFilled, !isSaved, isMerged(node, by: thread), hasSuspicions(node) { merges.expect(node.id) }
         guard isFilled, isSaved else { return }
         settleSoon(
             sightings.noteFilled(node, byProcess: context.processes.process(ofOpener: thread)), by: node)
@@ -100,9 +111,15 @@ extension UnseenOverwrites {
         context.work(on: node, for: .preserving) { [self] in settle(suspicions, by: saved, at: node.path) }
     }
 
-    private func dropSoon(_ suspicions: [Suspicion], of node: Node) {
+    func dropSoon(_ suspicions: [Suspicion], of node: Node) {
         guard !suspicions.isEmpty else { return }
         context.work(on: node, for: .preserving) { [self] in drop(suspicions) }
+    }
+
+    /// Makes conflicts of versions: it is not known whether a save gives their documents new files.
+    private func confirmSoon(_ suspicions: [Suspicion], of node: Node) {
+        guard !suspicions.isEmpty else { return }
+        context.work(on: node, for: .preserving) { [self] in confirm(suspicions, at: []) }
     }
 
     private func dropVacatedLater(_ node: Node) {

@@ -3,6 +3,7 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import Glibc
+import History
 import LinuxSystem
 import TextMerge
 import VersionStore
@@ -15,13 +16,16 @@ import VersionStore
 ///    version is dropped. Otherwise it becomes a conflict, and the log says which program has saved over which.
 final class UnseenOverwrites: Sendable {
     /// The size in bytes of the largest file that is compared line by line, and is noted as a base.
-    private static let mostCompared: UInt64 = 1 << 20
+    static let mostCompared: UInt64 = 1 << 20
+    /// The most claims on a file that are searched for programs that are just opening it.
+    private static let mostClaimants = 256
 
     let sightings: Sightings
+    let merges = PendingMerges()
     let context: MountContext
     private let engine: Engine
     private let processes: ProcessResolver
-    private let handles: HandleTable
+    let handles: HandleTable
 
     init(_ context: MountContext, _ tree: FileTree) {
         self.context = context
@@ -48,13 +52,14 @@ final class UnseenOverwrites: Sendable {
     private func mayOverwrite(_ handle: Handle) -> Bool { !handle.onlyAppends && !handle.locksFile }
 
     /// Prepares the open of a handle after its review. Returns false if the file must not be opened. May block.
-    func prepare(_ review: ChangeReview, for handle: Handle) -> Bool {
+    ///
+    /// `isPreserved`: whether the contents are preserved in any case, for a program that has the file open (D222).
+    func prepare(_ review: ChangeReview, for handle: Handle, isPreserved: Bool) -> Bool {
         noteBase(review)
         handle.setOverwrite(.reviewed)
-        guard review.view.isUnseen, mayOverwrite(handle) else { return true }
-        guard handle.mayReadAndWrite else {
-            return preserve(review, by: handle, thread: handle.thread, mayLink: false)
-        }
+        guard review.view.isUnseen, mayOverwrite(handle), !isPreserved || isRefused(review, handle.thread)
+        else { return true }
+        guard handle.mayReadAndWrite else { return preserve(review, for: handle) }
         if case .backing = review.node.dataRoute {
             // The kernel moves the file's data already, so the daemon does not see whether the program reads first.
             sightings.noteRead(by: handle)
@@ -72,7 +77,32 @@ final class UnseenOverwrites: Sendable {
         guard mayOverwrite(handle) else { return true }
         let change = DocumentChange(node: handle.node, process: handle.process, handle: handle.id)
         guard let review = sightings.review(change), review.view.isUnseen else { return true }
-        return preserve(review, by: handle, thread: handle.thread, mayLink: false)
+        return preserve(review, for: handle)
+    }
+
+    private func preserve(_ review: ChangeReview, for handle: Handle) -> Bool {
+        let node = review.node
+        guard preserve(review, by: handle, thread: handle.thread, mayLink: false) else { return false }
+        if isMerged(node, by: handle.thread), hasSuspicions(node) { merges.expect(node.id) }
+        return true
+    }
+
+    /// Whether the changes of two programs to this file are merged.
+    func isMerged(_ node: Node, by thread: Int32) -> Bool {
+        context.policies.mergesSaves
+            && context.policy(of: .unseen, forFileAt: node.path, usedBy: thread) == .merge
+    }
+
+    /// Whether a save of the file is not compared yet.
+    func hasSuspicions(_ node: Node) -> Bool {
+        sightings.change(node) { document, _ in !document.suspicions.isEmpty } ?? false
+    }
+
+    /// Called when a file was not opened after ``prepare(_:for:)``. Nothing was overwritten by this open.
+    func abandonOpen(of handle: Handle) {
+        guard handle.mayWrite || handle.truncates, handle.isClaimed, handle.node.isRemembered else { return }
+        dropSoon(sightings.noteUnopened(handle), of: handle.node)
+        if merges.isPending(handle.node.id), !hasSuspicions(handle.node) { merges.cancel(handle.node.id) }
     }
 
     /// Called when a program reads by a handle. If it then writes by the same handle, it has seen the contents.
@@ -96,18 +126,33 @@ final class UnseenOverwrites: Sendable {
     /// Prepares a step after its review. Returns false if the step must not be taken. May block.
     ///
     /// `mayLink`: whether the file loses its name by the step, so that a link preserves it.
+    ///
+    /// `isPreserved`: whether the contents are preserved in any case, for a program that has the file open (D222).
     func prepare(
-        _ review: ChangeReview, by subject: (any JournalSubject)?, thread: Int32, mayLink: Bool
+        _ review: ChangeReview, by subject: (any JournalSubject)?, thread: Int32, mayLink: Bool,
+        isPreserved: Bool
     ) -> Bool {
         noteBase(review)
-        guard review.view.isUnseen else { return true }
+        guard review.view.isUnseen, !isPreserved || isRefused(review, thread) else { return true }
         return preserve(review, by: subject, thread: thread, mayLink: mayLink)
     }
 
+    /// Whether the policy forbids the overwrite.
+    private func isRefused(_ review: ChangeReview, _ thread: Int32) -> Bool {
+        context.policy(of: .unseen, forFileAt: review.node.path, usedBy: thread) == .fail
+    }
+
     private func noteBase(_ review: ChangeReview) {
-        guard review.needsBase, let bytes = contents(of: review.node) else { return }
+        guard review.needsBase, let bytes = contents(of: review.node),
+            let status = review.node.presentStatus
+        else { return }
+        // If a program has written since the review, these bytes are not those of the generation.
+        let isDoubtful = context.isTimeRacy(status)
         sightings.change(review.node) { document, _ in
-            if document.generation == review.generation { document.noteBase(bytes) }
+            guard document.generation == review.generation, document.stamp.hasSameContents(as: Stamp(status)),
+                !isDoubtful || !document.hasWriters(besides: review.handle?.rawValue)
+            else { return }
+            document.noteBase(bytes)
         }
     }
 
@@ -154,7 +199,9 @@ final class UnseenOverwrites: Sendable {
         if mayLink, status.linkCount == 1, handles.writers(on: node).isEmpty {
             do throws(StoreError) {
                 let id = try store.preserveByLinking(descriptor.descriptor, for: request)
-                node.add(LinkedVersion(id, as: nil, writers: 0, mustStay: true))
+                let link = LinkedVersion(id, as: nil, writers: 0, mustStay: true)
+                node.add(link)
+                detachIfBeingOpened(link, to: node, in: store)
                 return id
             } catch {
                 // Perhaps only the link is impossible, for example on another file system.
@@ -162,6 +209,29 @@ final class UnseenOverwrites: Sendable {
             }
         }
         return try store.preserveByCopying(descriptor.descriptor, for: request)
+    }
+
+    /// Replaces a link by a copy if a program is just opening the file to write, because its writes would change the version.
+    ///
+    /// Such a program has looked for links before this one was added, and its handle is in no table yet. But its claim is
+    /// granted.
+    private func detachIfBeingOpened(_ link: LinkedVersion, to node: Node, in store: VersionStore) {
+        let isWriter = { [engine] (claimant: any Claimant) in
+            guard let handle = claimant as? Handle else { return false }
+            return handle.node === node && (handle.mayWrite || handle.truncates)
+                && engine.isGranted(handle.currentClaim)
+        }
+        let most = Self.mostClaimants
+        let claimants = engine.claimants(on: node.item, atMost: most)
+        guard claimants.count == most || claimants.contains(where: isWriter) else { return }
+        do throws(StoreError) {
+            try link.detach { () throws(StoreError) in try store.detach(link.id) }
+            node.remove(link)
+        } catch {
+            engine.logAction(
+                "is preserved as \(link.id) by a link without contents of its own (\(error))",
+                Attribution { node.path })
+        }
     }
 
     private func provenance(of review: ChangeReview, _ saver: Anchor) -> Provenance {
@@ -229,6 +299,9 @@ final class UnseenOverwrites: Sendable {
                 engine.logAction(
                     "saved over contents that it had not read; they are preserved as \(suspicion.version) (unseen)",
                     attribution)
+                if let version = store.record(of: suspicion.version) {
+                    context.history.note(HistoryEvent(savedOver: version, at: path))
+                }
             case .nothingLost: engine.counters.harmless.count()
             }
         } catch {
@@ -245,7 +318,7 @@ final class UnseenOverwrites: Sendable {
     }
 
     /// Reads a file that is small enough to be compared. Returns nil if it is larger, or cannot be read.
-    private func contents(of node: Node) -> [UInt8]? {
+    func contents(of node: Node) -> [UInt8]? {
         do throws(Errno) {
             let file = try node.descriptor()
             guard try file.descriptor.status().size <= Self.mostCompared else { return nil }
@@ -255,7 +328,7 @@ final class UnseenOverwrites: Sendable {
         }
     }
 
-    private func contents(of version: VersionID) -> [UInt8]? {
+    func contents(of version: VersionID) -> [UInt8]? {
         guard let store = context.store else { return nil }
         do throws(StoreError) {
             var location = try store.find(version)
@@ -275,7 +348,7 @@ private final class Saver: JournalSubject {
 }
 
 extension Attribution {
-    fileprivate init(of anchor: Anchor, path: [UInt8]) {
+    init(of anchor: Anchor, path: [UInt8]) {
         self.init(
             thread: 0, at: Engine.now, process: anchor.process?.number ?? 0, program: anchor.program,
             user: anchor.user

@@ -18,6 +18,12 @@ final class ActorFinder: Sendable {
     private let registry: RunRegistry
     private let known = Mutex<[ProcessID: Variables]>([:])
     private static let remembered = 256
+    /// Whether there is any run. This takes no lock.
+    var hasRuns: Bool { !registry.isEmpty }
+
+    /// Whether a run of this program passes all waits.
+    func passesWaits(_ party: Party) -> Bool { registry.passesWaits(party) }
+
     /// How long the variables of a process are remembered. A process that calls execve(2) gets other variables.
     private static let memory = TimeSpan.seconds(1)
 

@@ -64,6 +64,7 @@ final class ProcessResolver: Sendable {
     private let recent = Mutex(Recent())
     private let openers = Mutex(Openers())
     private let lowered = LowPriorityPrograms()
+    let authors = AuthorTable()
     let programs: ProgramClasses
     let actors: ActorFinder
     /// The last party that was found. Ten thousand waiting threads may have the same party, and this lets them share

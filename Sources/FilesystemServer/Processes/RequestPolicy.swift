@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 import Synchronization
+package import VersionStore
 
 /// A setting that an entry `[[paths]]` of a configuration file can give to files and programs.
 package struct PolicySetting<Value: Sendable>: Sendable {
@@ -49,6 +50,17 @@ extension PolicySetting<LogPolicy> {
     }
 }
 
+extension PolicySetting<TimeSpan?> {
+    /// How long an open waits; nil if the mount's limit applies.
+    package static let wait = PolicySetting(kind: .wait, standard: nil) {
+        if case .wait(let span) = $0 { span } else { nil }
+    }
+    /// How long an open handle makes other programs wait; nil if the mount's limit applies.
+    package static let hold = PolicySetting(kind: .hold, standard: nil) {
+        if case .hold(let span) = $0 { span } else { nil }
+    }
+}
+
 extension PathSetting.Kind {
     /// The index of the setting's rules in a ``PolicyTable``.
     fileprivate var place: Int {
@@ -59,6 +71,8 @@ extension PathSetting.Kind {
         case .keepFor: 3
         case .keepCount: 4
         case .log: 5
+        case .wait: 6
+        case .hold: 7
         }
     }
 }
@@ -75,18 +89,17 @@ package struct PolicyTable: Sendable {
         self.rules = sorted
     }
 
-    /// Returns all settings with their values for a file that no rule fits.
-    package static func standards(forFileAt path: [UInt8]) -> [PathSetting] {
+    /// Returns all settings with their values for a file that no rule fits. `bounds` are the time limits of the mount.
+    package static func standards(forFileAt path: [UInt8], under bounds: Bounds) -> [PathSetting] {
         let parts = path.split(separator: UInt8(ascii: "/"))
         let isInGitDirectory = parts.dropLast().contains { $0.elementsEqual(".git".utf8) }
         let itemClass = ItemClass(
             of: Array(parts.last ?? []), in: isInGitDirectory ? .gitDirectory : .ordinary)
-        let all: [PathSetting] = [
+        return [
             .unseen(PolicySetting.unseen.standard), .itemClass(itemClass), .keep(PolicySetting.keep.standard),
             .keepFor(PolicySetting.keepFor.standard), .keepCount(PolicySetting.keepCount.standard),
-            .log(PolicySetting.log.standard),
+            .log(PolicySetting.log.standard), .wait(bounds.wait), .hold(bounds.hold),
         ]
-        return all.filter(\.kind.isInThisRelease)
     }
 
     package var isEmpty: Bool { rules.allSatisfy(\.isEmpty) }
@@ -105,6 +118,26 @@ package struct PolicyTable: Sendable {
     }
 
     fileprivate var classRules: [PathRule] { rules[PathSetting.Kind.itemClass.place] }
+    fileprivate var hasBounds: Bool { [PathSetting.Kind.wait, .hold].contains { !rules[$0.place].isEmpty } }
+    fileprivate var keepsWrites: Bool {
+        rules[PathSetting.Kind.keep.place].contains { $0.setting == .keep(.writes) }
+    }
+    fileprivate var logsReads: Bool {
+        rules[PathSetting.Kind.log.place].contains { $0.setting == .log(.reads) }
+    }
+
+    /// Returns how long and how many versions of a file's history are preserved. Returns nil if the contents before a write are
+    /// preserved for no program by a rule, so that only the general limits apply.
+    package func limitsOfHistory(ofFileAt path: [UInt8]) -> KeptWritesLimits? {
+        guard rules(forFileAt: path).contains(where: { $0.setting == .keep(.writes) }) else { return nil }
+        return KeptWritesLimits(
+            age: value(of: .keepFor, forFileAt: path) { _ in false },
+            versions: value(of: .keepCount, forFileAt: path) { _ in false })
+    }
+
+    fileprivate var mergesSaves: Bool {
+        rules[PathSetting.Kind.unseen.place].contains { $0.setting == .unseen(.merge) }
+    }
 
     /// Returns the rules of all settings that decide about a file for some program, in the order in which they decide.
     package func rules(forFileAt path: [UInt8]) -> [PathRule] {
@@ -123,11 +156,19 @@ final class PathPolicies: Sendable {
     /// Whether there are rules. Without rules, a look-up costs only this flag.
     private let hasRules: Atomic<Bool>
     private let classRuleCount: Atomic<Int>
+    private let hasBoundRules: Atomic<Bool>
+    private let keepsWrites: Atomic<Bool>
+    private let logsReads: Atomic<Bool>
+    private let hasMerges: Atomic<Bool>
 
     init(_ rules: [PathRule]) {
         let table = PolicyTable(rules)
         hasRules = Atomic(!table.isEmpty)
         classRuleCount = Atomic(table.classRules.count)
+        hasBoundRules = Atomic(table.hasBounds)
+        keepsWrites = Atomic(table.keepsWrites)
+        logsReads = Atomic(table.logsReads)
+        hasMerges = Atomic(table.mergesSaves)
         self.table = Mutex(table)
     }
 
@@ -138,6 +179,15 @@ final class PathPolicies: Sendable {
 
     /// Whether rules give classes to files.
     var hasClassRules: Bool { classRuleCount.load(ordering: .relaxed) > 0 }
+    /// Whether rules give files time limits.
+    var hasBounds: Bool { hasBoundRules.load(ordering: .relaxed) }
+    /// Whether a rule preserves the contents before each write of some files.
+    var hasWriteRules: Bool { keepsWrites.load(ordering: .relaxed) }
+    /// Whether a rule adds the reads of some files to the log.
+    var hasReadRules: Bool { logsReads.load(ordering: .relaxed) }
+
+    /// Whether a rule has the setting `unseen = "merge"`.
+    var mergesSaves: Bool { hasMerges.load(ordering: .relaxed) }
 
     /// Replaces the rules. Returns whether files may have another class now.
     func replace(by rules: [PathRule]) -> Bool {
@@ -148,6 +198,10 @@ final class PathPolicies: Sendable {
         }
         hasRules.store(!next.isEmpty, ordering: .releasing)
         classRuleCount.store(next.classRules.count, ordering: .releasing)
+        hasBoundRules.store(next.hasBounds, ordering: .releasing)
+        keepsWrites.store(next.keepsWrites, ordering: .releasing)
+        logsReads.store(next.logsReads, ordering: .releasing)
+        hasMerges.store(next.mergesSaves, ordering: .releasing)
         return former.classRules != next.classRules
     }
 
@@ -180,6 +234,22 @@ extension MountContext {
             known = party
             return processes.isIn(programs, party)
         }
+    }
+
+    /// Looks up the time limits that entries give to a claim of a program on a file (D274). Without such entries, this costs one
+    /// flag.
+    ///
+    /// - Parameters:
+    ///   - path: The path of the file, from the source's root.
+    ///   - thread: The thread that makes the claim; 0 if it is not known, so that only entries for all programs apply.
+    /// - Returns: The time limits; nil for those of the mount.
+    func bounds(forFileAt path: @autoclosure () -> [UInt8], usedBy thread: Int32) -> ClaimBounds? {
+        guard policies.hasBounds else { return nil }
+        let path = path()
+        let wait = policy(of: .wait, forFileAt: path, usedBy: thread)
+        return ClaimBounds(
+            wait: wait.map { min($0, longestWait ?? $0) },
+            hold: policy(of: .hold, forFileAt: path, usedBy: thread))
     }
 }
 

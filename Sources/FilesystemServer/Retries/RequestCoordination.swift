@@ -7,13 +7,14 @@ import LinuxSystem
 /// Requests for which a claim is made without a handle, from the claim to the operation that the claim permits (the
 /// step).
 ///
-/// Nearly all claims are granted without a wait. In two cases the daemon answers the request with ESTALE (see
+/// Nearly all claims are granted without a wait. In three cases the daemon answers the request with ESTALE (see
 /// ``RetryTable``):
 ///
 /// - The claim must wait.
 /// - The step takes away a name that other threads are about to look up for the second time, after a save. The kernel
 ///   does not look the name up a third time. So the step waits for these lookups, because otherwise their programs
 ///   would see no file.
+/// - The document is just being merged, or the file that replaces it is not closed yet (``MergePause``).
 extension RetryCoordinator {
     /// A function that carries out a request with a granted claim, and then ends the claim.
     typealias Step = @Sendable (ClaimedRequest, Grant, consuming Reply) -> Void
@@ -37,10 +38,10 @@ extension RetryCoordinator {
 
     /// Makes the claim of a request, and carries out the request when the claim is granted.
     ///
-    /// `former`: if `request` is a retry, the earlier request.
+    /// `former`: if `request` is a retry, the earlier request. `pause`: a pause that the request makes unless it is a retry.
     func coordinate(
-        _ request: ClaimedRequest, after former: ClaimedRequest?, reply: consuming Reply,
-        then step: @escaping Step
+        _ request: ClaimedRequest, after former: ClaimedRequest?, during pause: MergePause? = nil,
+        reply: consuming Reply, then step: @escaping Step
     ) {
         if let former {
             // The kernel retries a request only once. If the retry must wait, it waits while the kernel holds a lock
@@ -59,25 +60,25 @@ extension RetryCoordinator {
         // The kernel's own threads (such as those of its NFS server) do not retry a request. Such a thread's next
         // request may be for another program.
         let canRetry = { !ProcessInspection.isKernelThread(request.thread) }
-        if isNameAwaited(request) {
+        if mustDelay(request, pause) {
             guard canRetry() else { return claimUnderLock(request, reply: reply, then: step) }
             return requestRetry(request, to: directory, reply: reply) { [self] serial in
-                delay(request, serial) { [self] in claimBehind(request, serial) }
+                delay(request, serial, pause) { [self] in claimBehind(request, serial) }
             }
         }
         if let grant = claim(request) {
             // An open may have been granted just before this claim, so the name is checked a second time. From now on,
             // this claim keeps further opens waiting.
-            guard isNameAwaited(request), canRetry() else { return step(request, grant, reply) }
+            guard mustDelay(request, pause), canRetry() else { return step(request, grant, reply) }
             request.decide(.granted(grant))
             return requestRetry(request, to: directory, reply: reply) { [self] serial in
-                delay(request, serial) { [self] in answer(request, serial) }
+                delay(request, serial, pause) { [self] in answer(request, serial) }
             }
         }
         guard canRetry() else { return waitUnderLock(request, reply: reply, then: step) }
         requestRetry(request, to: directory, reply: reply) { [self] serial in
             request.whenDecided { [self] _ in
-                delay(request, serial) { [self] in answer(request, serial) }
+                delay(request, serial, pause) { [self] in answer(request, serial) }
             }
         }
     }
@@ -187,23 +188,29 @@ extension RetryCoordinator {
         expire(serial, of: request.thread) { [self] in abandon(request) }
     }
 
-    /// Calls `next` when no thread is about to look up the name that the request takes away. Calls it after 500 ms in
-    /// any case.
-    private func delay(_ request: ClaimedRequest, _ serial: UInt64, then next: @escaping @Sendable () -> Void)
-    {
-        pollDelay(request, serial, until: Engine.now + Self.longestDelay, then: next)
+    /// Calls `next` when no thread is about to look up the name that the request takes away, and no pause lasts. Calls it
+    /// after 500 ms in any case.
+    private func delay(
+        _ request: ClaimedRequest, _ serial: UInt64, _ pause: MergePause?,
+        then next: @escaping @Sendable () -> Void
+    ) {
+        pollDelay(request, serial, pause, until: Engine.now + Self.longestDelay, then: next)
     }
 
     private func pollDelay(
-        _ request: ClaimedRequest, _ serial: UInt64, until end: Instant,
+        _ request: ClaimedRequest, _ serial: UInt64, _ pause: MergePause?, until end: Instant,
         then next: @escaping @Sendable () -> Void
     ) {
-        guard isNameAwaited(request), Engine.now < end, retries[request.thread]?.serial == serial else {
+        guard mustDelay(request, pause), Engine.now < end, retries[request.thread]?.serial == serial else {
             return next()
         }
         engine.timers.schedule(at: (Engine.now + Self.interval).nanoseconds) { [self] in
-            pollDelay(request, serial, until: end, then: next)
+            pollDelay(request, serial, pause, until: end, then: next)
         }
+    }
+
+    private func mustDelay(_ request: ClaimedRequest, _ pause: MergePause?) -> Bool {
+        isNameAwaited(request) || pause?.lasts ?? false
     }
 
     private func isNameAwaited(_ request: ClaimedRequest) -> Bool {

@@ -17,6 +17,8 @@ struct DocumentChange: Sendable {
 struct ChangeReview: Sendable {
     let node: Node
     let opener: Opener?
+    /// The handle by which the program writes; nil for a step on names or on the size.
+    let handle: HandleID?
     let view: RememberedDocument.View
     /// The generation that is replaced, and its author.
     let generation: UInt64

@@ -41,8 +41,8 @@ package struct RememberedDocument: Sendable {
         }
         /// The order in which sightings are dropped; the smallest value first.
         fileprivate var worth: (Int, Seen) {
-            let isWriter = own.number != 0 || isPresenter
-            return (anchor.isBackground ? 0 : isWriter ? 2 : 1, latest)
+            let rank = isPresenter ? 2 : anchor.isBackground ? 0 : own.number != 0 ? 2 : 1
+            return (rank, latest)
         }
     }
 
@@ -70,7 +70,7 @@ package struct RememberedDocument: Sendable {
     package static let backupTakes = TimeSpan.seconds(2)
     /// The usual and the greatest number of sightings. Only sightings of living writers and presenters exceed the usual number.
     package static let (usualSightings, mostSightings) = (16, 64)
-    private static let mostBases = 4
+    private static let mostBases = 8
 
     package private(set) var generation: UInt64
     /// The anchor that has made the present generation; nil if it is not known.
@@ -82,7 +82,11 @@ package struct RememberedDocument: Sendable {
     /// The programs that have the document open to write.
     private var writers: [Writer] = []
     /// The possible unseen overwrites that are not compared yet.
-    var suspicions: [Suspicion] = []
+    package var suspicions: [Suspicion] = []
+    /// Whether the contents were changed, and the size and the time of modification are perhaps as before. Then a generation that
+    /// is made of them may be that of other contents.
+    package private(set) var hasHiddenChange = false
+    private var isChanged = false
     /// The number of the last use, for the choice of the documents that are dropped.
     package var used: UInt64 = 0
 
@@ -95,7 +99,10 @@ package struct RememberedDocument: Sendable {
     /// About how many bytes of memory the document takes in the table, without its bases.
     package var size: Int { Self.size(sightings: sightings.count) }
     package static func size(sightings: Int) -> Int { 192 + 88 * sightings }
-    package var baseSize: Int { bases.reduce(0) { $0 + $1.bytes.count } }
+    /// The bytes of the known contents, also of those that suspicions hold.
+    package var baseSize: Int {
+        bases.reduce(0) { $0 + $1.bytes.count } + suspicions.reduce(0) { $0 + ($1.base?.count ?? 0) }
+    }
 
     /// Notes that an anchor reads the present generation.
     package mutating func noteRead(by anchor: Anchor, at moment: Instant) {
@@ -139,6 +146,20 @@ package struct RememberedDocument: Sendable {
     }
 
     package var hasWriters: Bool { !writers.isEmpty }
+    /// Whether another handle than this one has the document open to write.
+    package func hasWriters(besides handle: UInt64?) -> Bool { writers.contains { $0.handle != handle } }
+    /// Whether a program has the document open to write.
+    package func isWritten(by anchor: Anchor) -> Bool {
+        writers.contains { $0.opener.anchor.identity == anchor.identity }
+    }
+    /// Exchanges the writers of two documents, because the documents have exchanged their files.
+    package mutating func exchangeWriters(with other: inout Self?) {
+        let own = writers
+        writers = other?.writers ?? []
+        other?.writers = own
+    }
+    /// Forgets the writers, because the document has another file from now on. They write to the former file.
+    package mutating func forgetWriters() { writers = [] }
     /// The program that has written since the last generation, as far as only one program could have.
     package var onlyWriter: Opener? {
         guard let first = writers.first?.opener else { return nil }
@@ -147,6 +168,10 @@ package struct RememberedDocument: Sendable {
 
     /// Gives the document a new generation. `opener` has made it; nil if that is not known.
     package mutating func raise(to number: UInt64, by opener: Opener?, as stamp: Stamp) {
+        if number != generation {
+            isChanged = true
+            if self.stamp.hasSameContents(as: stamp) { hasHiddenChange = true }
+        }
         generation = number
         author = opener?.anchor
         self.stamp = stamp
@@ -160,8 +185,12 @@ package struct RememberedDocument: Sendable {
     }
 
     /// Notes new times of the file, which were set without a change of its contents.
-    package mutating func restamp(_ stamp: Stamp) { self.stamp = stamp }
+    package mutating func restamp(_ stamp: Stamp) {
+        if isChanged { hasHiddenChange = true }
+        self.stamp = stamp
+    }
 
+    /// Notes that an anchor presents the document. This says nothing about what the anchor has read.
     package mutating func notePresenter(_ anchor: Anchor) {
         change(anchor) { sighting, _ in sighting.isPresenter = true }
     }
@@ -200,10 +229,17 @@ package struct RememberedDocument: Sendable {
     /// Notes the contents of the present generation, before it is replaced.
     package mutating func noteBase(_ bytes: [UInt8]) {
         guard !hasBase else { return }
-        if bases.count >= Self.mostBases { bases.removeFirst() }
+        if bases.count >= Self.mostBases {
+            // The base of the next save of a program stays, as long as there is another one.
+            let latest = Set(sightings.map(\.latest.number))
+            bases.remove(at: bases.firstIndex { !latest.contains($0.generation) } ?? 0)
+        }
         bases.append(Base(generation: generation, bytes: bytes))
     }
-    package mutating func forgetBases() { bases = [] }
+    package mutating func forgetBases() {
+        bases = []
+        for index in suspicions.indices { suspicions[index].forgetBase() }
+    }
 
     /// Whether the next sighting needs room, because there are as many sightings as usual.
     package func needsRoom(for anchor: Anchor) -> Bool {

@@ -31,6 +31,8 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
         /// The generation that the replaced file contains.
         let contents: RememberedDocument.Seen
         let moment: Instant
+        /// Whether the replaced file has another name. A program that opens the file later has found it by that name.
+        let hasOtherName: Bool
     }
 
     /// A program that was opening a file while another file replaced it notes its read within this time.
@@ -85,15 +87,17 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
 
     /// Adds a document that had another file before, or replaces the document of the file.
     package mutating func insert(_ document: RememberedDocument, at key: Key) {
-        remove(key)
+        var document = document
+        // The savers of the former document still have its file open.
+        document.suspicions += remove(key)?.suspicions ?? []
         replacements[key] = nil
         makeRoom()
         uses += 1
-        var document = document
         document.used = uses
         bytes += document.size
         baseBytes += document.baseSize
         documents[key] = document
+        if baseBytes > Self.mostBaseBytes { dropBases() }
     }
 
     @discardableResult
@@ -141,17 +145,29 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
             let document = remove(key)
         else { return nil }
         insert(document, at: successor)
+        noteReplacement(of: key, containing: contents, by: successor, at: now, hasOtherName: false)
+        return result
+    }
+
+    /// Notes that a document has another file from now on.
+    package mutating func noteReplacement(
+        of key: Key, containing contents: RememberedDocument.Seen, by successor: Key, at now: Instant,
+        hasOtherName: Bool
+    ) {
         if replacements.count >= Self.mostReplacements {
             replacements = replacements.filter { now.since($0.value.moment) < Self.openTakes }
             if replacements.count >= Self.mostReplacements { replacements = [:] }
         }
-        replacements[key] = Replacement(successor: successor, contents: contents, moment: now)
-        return result
+        replacements[key] = Replacement(
+            successor: successor, contents: contents, moment: now, hasOtherName: hasOtherName)
     }
 
-    /// Whether the file was a document's file until a moment ago.
-    package func wasReplaced(_ key: Key, at now: Instant) -> Bool {
-        replacements[key].map { now.since($0.moment) < Self.openTakes } ?? false
+    /// Whether the file was a document's file until a moment ago, so that a program that opened it at `opened` has perhaps found
+    /// it by the document's name.
+    package func wasReplaced(_ key: Key, at opened: Instant) -> Bool {
+        guard let replacement = replacements[key] else { return false }
+        return opened <= replacement.moment
+            || !replacement.hasOtherName && opened.since(replacement.moment) < Self.openTakes
     }
 
     /// Notes that an anchor reads a file that another file has just replaced. Returns whether the document is remembered.

@@ -16,32 +16,26 @@ import VersionStore
 /// **Lock rule.** The mutex covers the table and the vacated names. Under it, no system call is made and no other mutex is
 /// taken. Programs are identified and files are read before or after that.
 final class Sightings: Sendable {
-    /// A document without a file, because a program has taken its name away. A save may give it a new file.
-    struct VacatedDocument: Sendable {
-        let document: RememberedDocument
-        /// The file that has lost the name.
-        let file: FileKey
-        let moment: Instant
-    }
-
     private struct State {
         var table: SightingTable<FileKey>
-        var vacated: [EntryName: VacatedDocument] = [:]
+        var vacated = VacatedDocuments<EntryName, FileKey>()
 
-        /// Removes the names that were taken away too long ago. Returns their suspicions.
-        mutating func dropVacated(before now: Instant) -> [Suspicion] {
-            let isFull = vacated.count >= mostVacated
-            let old = vacated.filter { isFull || now.since($0.value.moment) > refillTakes }
-            for name in old.keys { vacated[name] = nil }
-            return old.values.flatMap(\.document.suspicions)
+        /// Whether the file was a document's file until a moment ago, so that a program that has opened the file at `opened` has
+        /// perhaps found it by the document's name.
+        func isFormer(_ key: FileKey, at opened: Instant) -> Bool {
+            table.wasReplaced(key, at: opened) || vacated.isLeft(key, at: opened)
+        }
+
+        /// Notes that an anchor has read a document's former file. Returns whether the file is not remembered itself.
+        mutating func noteFormerRead(_ key: FileKey, by anchor: Anchor, at opened: Instant) -> Bool {
+            _ = table.noteFormerRead(key, by: anchor, at: opened)
+            vacated.noteRead(of: key, by: anchor, at: opened)
+            return !table.contains(key)
         }
     }
 
-    /// For this time a document waits for a new file after its name was taken away.
-    private static let refillTakes = TimeSpan.seconds(10)
-    private static let mostVacated = 1024
-
     let openers: OpenerTable
+    private let context: MountContext
     private let epoch: UInt64
     private let state: Mutex<State>
     private let isTableEmpty: Atomic<Bool>
@@ -50,6 +44,7 @@ final class Sightings: Sendable {
     /// Takes the generations that the last daemon has saved. `root` is the root of the source.
     init(_ context: MountContext, below root: FileKey) {
         let saved = SavedSightings(taking: context.store, below: root)
+        self.context = context
         openers = OpenerTable(context.processes)
         epoch = saved.epoch
         let table = SightingTable(epoch: saved.epoch, latest: saved.latest, saved: saved.generations)
@@ -97,22 +92,24 @@ final class Sightings: Sendable {
         }
         guard let opener = openers.opener(process: handle.process) else { return }
         makeRoom(in: node, for: opener.anchor)
-        change(node) { document, next in
+        let isNoted = change(node) { document, next in
             document.refresh(Stamp(status), next)
             if handle.mayWrite || handle.truncates { document.noteWriter(opener, by: handle.id.rawValue) }
             if handle.sightingUse != .writes { document.noteRead(by: opener.anchor, at: handle.opened) }
+            return true
         }
+        // Another file may have replaced this one since the first look.
+        if isNoted == nil { _ = noteFormerRead(by: handle) }
     }
 
     /// Notes the read of a file that another file has replaced since the program looked up its name. The program has read the
-    /// former contents, so it must not count as a stranger to the document.
+    /// former contents, so it must not count as a stranger to the document. Returns false if the file itself is remembered.
     private func noteFormerRead(by handle: Handle) -> Bool {
-        let key = handle.node.key
-        guard handle.sightingUse != .writes,
-            withTable({ !$0.contains(key) && $0.wasReplaced(key, at: handle.opened) }),
+        let (key, opened) = (handle.node.key, handle.opened)
+        guard handle.sightingUse != .writes, state.withLock({ $0.isFormer(key, at: opened) }),
             let opener = openers.opener(process: handle.process)
         else { return false }
-        return withTable { $0.noteFormerRead(key, by: opener.anchor, at: handle.opened) }
+        return state.withLock { $0.noteFormerRead(key, by: opener.anchor, at: opened) }
     }
 
     /// Notes an open in the node, after it was found out that the table does not have the file.
@@ -159,7 +156,10 @@ final class Sightings: Sendable {
             return true
         }
         guard notes.phase == .unremembered else {
-            node.becomeKnown(isRemembered: false)
+            // A program that is just opening a replaced file must still note its read.
+            if !state.withLock({ $0.isFormer(node.key, at: Engine.now) }) {
+                node.becomeKnown(isRemembered: false)
+            }
             return false
         }
         let find = { [openers] (note: NodeSightings.Note) in
@@ -246,8 +246,8 @@ final class Sightings: Sendable {
             let base: [UInt8]? =
                 if case .unseen(let since) = view { document.base(of: since.number) } else { nil }
             let review = ChangeReview(
-                node: node, opener: opener, view: view, generation: document.generation,
-                author: document.author, base: base)
+                node: node, opener: opener, handle: change.handle, view: view,
+                generation: document.generation, author: document.author, base: base)
             return (review, document.hasBase ? [] : document.holders(besides: opener?.anchor))
         }
         guard let (found, holders) = found else { return nil }
@@ -262,9 +262,21 @@ final class Sightings: Sendable {
         change(handle.node) { document, _ in document.noteRead(by: opener.anchor, at: Engine.now) }
     }
 
+    /// Called when a file was not opened after its review. Returns the suspicions of a program that does not write the file.
+    func noteUnopened(_ handle: Handle) -> [Suspicion] {
+        change(handle.node) { document, _ in
+            guard let opener = document.removeWriter(handle.id.rawValue),
+                !document.isWritten(by: opener.anchor)
+            else { return [] }
+            return document.takeSuspicions(of: opener.anchor)
+        } ?? []
+    }
+
     /// Called when a handle is closed. Raises the generation if the program has written. Returns the suspicions that the
     /// program's contents now decide.
-    func noteClosed(_ handle: Handle) -> [Suspicion] {
+    ///
+    /// `isMerged`: whether the document will be merged. Then the last close of the program decides.
+    func noteClosed(_ handle: Handle, isMerged: Bool) -> [Suspicion] {
         let node = handle.node
         // A program may only have set the times, which makes no new generation.
         let isDoubtful = handle.baseline?.isRacy ?? true || handle.hasUnseenStores
@@ -276,7 +288,8 @@ final class Sightings: Sendable {
             if hasWritten || !document.stamp.hasSameContents(as: Stamp(status)) {
                 document.raise(to: next(), by: opener, as: Stamp(status))
             }
-            return opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
+            guard let opener, !isMerged || !document.isWritten(by: opener.anchor) else { return [] }
+            return document.takeSuspicions(of: opener.anchor)
         } ?? []
     }
 
@@ -297,6 +310,16 @@ final class Sightings: Sendable {
         }
     }
 
+    /// Called when the daemon has merged the contents `saved` of the last save with other changes. The program of this save has
+    /// not seen the merged contents, and goes on from its own.
+    func noteMerged(_ node: Node, from saved: [UInt8]) {
+        guard let status = node.presentStatus else { return }
+        change(node) { document, next in
+            document.noteBase(saved)
+            document.raise(to: next(), by: nil, as: Stamp(status))
+        }
+    }
+
     // MARK: Names
 
     /// Called when a file was renamed over the document. Returns the suspicions that the new contents decide. `others` are those
@@ -310,6 +333,7 @@ final class Sightings: Sendable {
                 let own = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
                 let others = document.suspicions
                 document.suspicions = []
+                document.forgetWriters()
                 return (own, others)
             }
         }
@@ -326,8 +350,12 @@ final class Sightings: Sendable {
     func noteExchanged(_ review: ChangeReview, with node: Node) -> [Suspicion] {
         guard let status = node.presentStatus, let other = review.node.presentStatus else { return [] }
         let (suspicions, isOther) = withTable { table -> ([Suspicion], Bool) in
-            let (document, former) = (table.remove(review.node.key), table.remove(node.key))
+            var document = table.remove(review.node.key)
+            var former = table.remove(node.key)
             var suspicions: [Suspicion] = []
+            let isOther = former != nil
+            if document == nil { former?.forgetWriters() }
+            document?.exchangeWriters(with: &former)
             if var document {
                 document.raise(to: table.next(), by: review.opener, as: Stamp(status))
                 suspicions = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
@@ -337,7 +365,7 @@ final class Sightings: Sendable {
                 former.raise(to: table.next(), by: review.opener, as: Stamp(other))
                 table.insert(former, at: review.node.key)
             }
-            return (suspicions, former != nil)
+            return (suspicions, isOther)
         }
         node.becomeKnown(isRemembered: true)
         review.node.becomeKnown(isRemembered: isOther)
@@ -345,26 +373,27 @@ final class Sightings: Sendable {
     }
 
     /// Called when a program has taken the document's name away, by a rename or a removal. Returns suspicions that no save can
-    /// decide any more. `others` are those of programs that still have the file open.
-    func noteVacated(
-        _ review: ChangeReview, _ name: EntryName, isLast: Bool
-    ) -> (gone: [Suspicion], others: [Suspicion]) {
+    /// decide any more.
+    func noteVacated(_ review: ChangeReview, _ name: EntryName, isLast: Bool) -> VacatedSuspicions {
         let now = Engine.now
-        if isLast { review.node.becomeKnown(isRemembered: false) }
+        // The file stays marked as remembered: a program that is just opening it notes its read.
         return state.withLock { state in
-            let gone = state.dropVacated(before: now)
+            var result = VacatedSuspicions(gone: state.vacated.dropOld(at: now))
             defer { hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed) }
-            guard var document = state.table[review.node.key] else { return (gone, []) }
+            guard var document = state.table[review.node.key] else { return result }
+            document.forgetWriters()
             let own = review.opener.map { document.takeSuspicions(of: $0.anchor) } ?? []
             let others = document.suspicions
             document.suspicions = own
             if isLast {
                 state.table.remove(review.node.key)
+                result.others = others
             } else {
                 _ = state.table.change(review.node.key) { document, _ in document.suspicions = others }
             }
-            state.vacated[name] = VacatedDocument(document: document, file: review.node.key, moment: now)
-            return (gone, isLast ? others : [])
+            result.crowded = state.vacated.insert(
+                document, of: review.node.key, at: name, hasOtherName: !isLast, now: now)
+            return result
         }
     }
 
@@ -376,16 +405,19 @@ final class Sightings: Sendable {
         guard hasVacatedNames else { return ([], false) }
         let now = Engine.now
         let (gone, isFilled) = state.withLock { state -> ([Suspicion], Bool) in
-            let gone = state.dropVacated(before: now)
+            let gone = state.vacated.dropOld(at: now)
             defer {
                 hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed)
                 isTableEmpty.store(state.table.isEmpty, ordering: .relaxed)
             }
-            guard let vacated = state.vacated.removeValue(forKey: EntryName(name, in: directory)) else {
+            guard let vacated = state.vacated.take(EntryName(name, in: directory)) else {
                 return (gone, false)
             }
             guard vacated.file != node.key else { return (gone + vacated.document.suspicions, false) }
             state.table.insert(vacated.document, at: node.key)
+            state.table.noteReplacement(
+                of: vacated.file, containing: vacated.document.present, by: node.key, at: vacated.moment,
+                hasOtherName: vacated.hasOtherName)
             return (gone, true)
         }
         if isFilled { node.becomeKnown(isRemembered: true) }
@@ -407,7 +439,7 @@ final class Sightings: Sendable {
         let now = Engine.now
         return state.withLock { state in
             defer { hasVacated.store(!state.vacated.isEmpty, ordering: .relaxed) }
-            return state.dropVacated(before: now)
+            return state.vacated.dropOld(at: now)
         }
     }
 
@@ -422,16 +454,61 @@ final class Sightings: Sendable {
             document.refresh(stamp, next)
             return document.generation
         }
-        guard let number else { return Generation(token: status) }
-        return outerForm(of: number)
+        if let number { return outerForm(of: number) }
+        // The next write may leave the same size and time, so a token would not show it. A number does.
+        guard context.isTimeRacy(status), status.isRegularFile, rememberAlways(node, stamp) else {
+            return Generation(token: status)
+        }
+        return try self.generation(of: node)
+    }
+
+    /// Returns the generation of a file for a program that will compare it later. From now on the document is remembered, even if
+    /// only one program uses it. So the error of a failed comparison can name the program that has changed the document.
+    func generationToCompare(of node: Node) throws(Errno) -> Generation {
+        let status = try node.descriptor().descriptor.status()
+        if status.isRegularFile { rememberAlways(node, Stamp(status)) }
+        return try generation(of: node)
+    }
+
+    /// Notes that a program presents the document. The program's sighting is not dropped while the program runs (D260).
+    func notePresenter(of node: Node, process: Int32) {
+        guard let status = node.presentStatus, status.isRegularFile,
+            let opener = openers.opener(process: process)
+        else { return }
+        rememberAlways(node, Stamp(status))
+        makeRoom(in: node, for: opener.anchor)
+        change(node) { document, _ in document.notePresenter(opener.anchor) }
+    }
+
+    /// Remembers a document even if only one program uses it. Returns whether it is remembered.
+    @discardableResult
+    private func rememberAlways(_ node: Node, _ stamp: Stamp) -> Bool {
+        // If the node is new, the first call only finds out that the table does not have the file.
+        remember(node, stamp) || remember(node, stamp)
     }
 
     /// Returns whether a file still has a generation. Both forms of a generation are accepted.
     func has(_ node: Node, _ generation: Generation) throws(Errno) -> Bool {
         if case .token = generation {
+            let isHidden = change(node) { document, _ in document.hasHiddenChange } ?? false
+            if isHidden { return false }
             return try Generation(token: node.descriptor().descriptor.status()) == generation
         }
         return try self.generation(of: node) == generation
+    }
+
+    /// Whether a generation was made since the last crash. A token is compared with the file itself, so it is always known.
+    func knowsEpoch(of generation: Generation) -> Bool {
+        guard case .numbered(let other, _) = generation else { return true }
+        return other == epoch
+    }
+
+    /// The program that has made the present generation of a file; nil if it is not known.
+    func author(of node: Node) -> ProcessDescription? {
+        let author: Anchor? = change(node) { document, _ in document.author }.flatMap(\.self)
+        return author.map {
+            ProcessDescription(pid: $0.process?.number ?? 0, user: $0.user, program: $0.program)
+        }
     }
 
     private func remember(_ node: Node, _ stamp: Stamp, onlyIfKnown: Bool) -> Bool {

@@ -92,7 +92,16 @@ package final class ChangeWatch: Sendable {
     /// A second call for the same directory returns the same number. Throws ENOSPC if the user has reached the kernel's limit
     /// of watches.
     package func add(_ directory: borrowing OwnedDescriptor) throws(Errno) -> Int32 {
-        let watch = clinux_inotify_add(descriptor.rawValue, directory.rawValue)
+        try add(directory, eachWrite: true)
+    }
+
+    /// Adds a directory like ``add(_:)``, but its files' changes are reported only when a writer closes the file.
+    package func addNames(of directory: borrowing OwnedDescriptor) throws(Errno) -> Int32 {
+        try add(directory, eachWrite: false)
+    }
+
+    private func add(_ directory: borrowing OwnedDescriptor, eachWrite: Bool) throws(Errno) -> Int32 {
+        let watch = clinux_inotify_add(descriptor.rawValue, directory.rawValue, eachWrite)
         guard watch >= 0 else { throw .last }
         return watch
     }

@@ -126,6 +126,13 @@ package struct FilesystemStatus: Sendable {
     package var isLocal: Bool {
         [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994].contains(magic)
     }
+
+    /// Whether only programs of this machine change files, so that inotify(7) reports each change.
+    ///
+    /// True for the file systems of ``isLocal``, and for overlayfs, bcachefs, ZFS, ramfs and SquashFS.
+    package var isChangedLocally: Bool {
+        isLocal || [0x794C_7630, 0xCA45_1A4E, 0x2FC1_2FC1, 0x8584_58F6, 0x7371_7368].contains(magic)
+    }
 }
 
 extension OwnedDescriptor {

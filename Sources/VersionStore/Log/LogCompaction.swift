@@ -34,7 +34,12 @@ extension VersionFiles {
             var size = 0
             do throws(Errno) {
                 size = try state.log.size()
-                guard state.lines >= least || size >= max(leastCompactedBytes, 2 * state.bytesCompacted)
+                // A log that was not rewritten since the opening is possibly long because it has many versions. A rewriting would
+                // then be in vain, and would double the time of each opening.
+                let leastBytes =
+                    state.bytesCompacted > 0
+                    ? 2 * state.bytesCompacted : size / max(state.lines, 1) * 4 * state.ledger.count
+                guard state.lines >= least || size >= max(leastCompactedBytes, leastBytes)
                 else {
                     return
                 }

@@ -2,10 +2,10 @@
 import FoundationEssentials
 
 /// One line of `kept.log`, in JSON, so that people and scripts can read it.
-struct LogLine: Codable, Sendable {
+struct LogLine: Encodable, Sendable {
     /// What the line says. This is not an enum, because a later release can write further events. A rewritten log keeps their
     /// lines as long as the log has the version that they name.
-    struct Event: RawRepresentable, Codable, Hashable, Sendable {
+    struct Event: RawRepresentable, Encodable, Hashable, Sendable {
         let rawValue: String
 
         static let kept = Event(rawValue: "kept")
@@ -26,11 +26,11 @@ struct LogLine: Codable, Sendable {
     var cause: String
     /// The path of the document; nil if it is not valid UTF-8. `pathBytes` contains every path.
     var path: String?
-    var pathBytes: Data?
+    var pathBytes: Bytes?
     var user: UInt32?
     var group: UInt32?
     var mode: UInt32?
-    var accessControlList: Data?
+    var accessControlList: Bytes?
     /// The user that caused the version; nil if the daemon itself caused it.
     var by: UInt32?
     /// The rights of those directories above the document that some users could not enter when the version was preserved.
@@ -52,13 +52,25 @@ struct LogLine: Codable, Sendable {
     var readNanoseconds: Int64?
     var generation: String?
     /// The name of the conflict copy that has the contents.
-    var conflictCopy: Data?
+    var conflictCopy: Bytes?
     var formerPath: String?
-    var formerPathBytes: Data?
+    var formerPathBytes: Bytes?
     /// How a move concerns the paths below its two paths, and the second path.
     var move: String?
 
-    struct Actor: Codable, Sendable {
+    /// Bytes of any values. In the log they are text, in base64.
+    struct Bytes: Encodable, Sendable {
+        let value: [UInt8]
+
+        init(_ value: [UInt8]) { self.value = value }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(Data(value))
+        }
+    }
+
+    struct Actor: Encodable, Sendable {
         var program: String
         var pid: Int32?
         var user: UInt32?
@@ -71,20 +83,20 @@ struct LogLine: Codable, Sendable {
         var actor: VersionActor { VersionActor(program: program, process: pid, user: user, run: run) }
     }
 
-    struct Directory: Codable, Sendable {
+    struct Directory: Encodable, Sendable {
         var user: UInt32
         var group: UInt32
         var mode: UInt32
-        var accessControlList: Data?
+        var accessControlList: Bytes?
 
         init(_ rights: FileRights) {
             (user, group, mode) = (rights.user, rights.group, rights.mode)
-            accessControlList = rights.accessControlList.map { Data($0) }
+            accessControlList = rights.accessControlList.map { Bytes($0) }
         }
 
         var rights: FileRights {
             FileRights(
-                user: user, group: group, mode: mode, accessControlList: accessControlList.map { Array($0) })
+                user: user, group: group, mode: mode, accessControlList: accessControlList?.value)
         }
     }
 
@@ -119,9 +131,9 @@ struct LogLine: Codable, Sendable {
         nanoseconds = time
         cause = "moved"
         path = String(validating: move.to, as: UTF8.self)
-        pathBytes = Data(move.to)
+        pathBytes = Bytes(move.to)
         formerPath = String(validating: move.from, as: UTF8.self)
-        formerPathBytes = Data(move.from)
+        formerPathBytes = Bytes(move.from)
         self.move = move.kind.rawValue
     }
 
@@ -133,7 +145,7 @@ struct LogLine: Codable, Sendable {
         nanoseconds = time
         cause = "moved"
         self.path = String(validating: path, as: UTF8.self)
-        pathBytes = Data(path)
+        pathBytes = Bytes(path)
     }
 
     init(_ entry: VersionRecord) {
@@ -143,11 +155,11 @@ struct LogLine: Codable, Sendable {
         nanoseconds = entry.time
         cause = entry.cause.rawValue
         path = String(validating: entry.path, as: UTF8.self)
-        pathBytes = Data(entry.path)
+        pathBytes = Bytes(entry.path)
         user = entry.rights.user
         group = entry.rights.group
         mode = entry.rights.mode
-        accessControlList = entry.rights.accessControlList.map { Data($0) }
+        accessControlList = entry.rights.accessControlList.map { Bytes($0) }
         by = entry.user
         closed = entry.closed.isEmpty ? nil : entry.closed.map(Directory.init)
         method = entry.method.rawValue
@@ -160,7 +172,7 @@ struct LogLine: Codable, Sendable {
         saver = provenance.saver.map(Actor.init)
         (read, readNanoseconds) = (provenance.readGeneration, provenance.readTime)
         generation = provenance.generation
-        conflictCopy = provenance.conflictCopy.map { Data($0) }
+        conflictCopy = provenance.conflictCopy.map { Bytes($0) }
     }
 
     /// Whether the line says that its version was dropped.
@@ -176,11 +188,11 @@ struct LogLine: Codable, Sendable {
     var entry: VersionRecord? {
         guard event == .kept, let id = VersionID(id), let user, let group, let mode else { return nil }
         return VersionRecord(
-            id: id, path: pathBytes.map { Array($0) } ?? [], cause: PreservationCause(rawValue: cause),
+            id: id, path: pathBytes?.value ?? [], cause: PreservationCause(rawValue: cause),
             time: nanoseconds,
             rights: FileRights(
                 user: user, group: group, mode: mode,
-                accessControlList: accessControlList.map { Array($0) }),
+                accessControlList: accessControlList?.value),
             method: method.flatMap(PreservationMethod.init) ?? .unknown, device: device ?? 0,
             inode: inode ?? 0,
             size: size ?? 0, closed: (closed ?? []).map(\.rights), user: by, standing: newStanding,
@@ -194,7 +206,7 @@ struct LogLine: Codable, Sendable {
     private var provenance: Provenance? {
         let provenance = Provenance(
             author: author?.actor, saver: saver?.actor, readGeneration: read, readTime: readNanoseconds,
-            generation: generation, conflictCopy: conflictCopy.map { Array($0) })
+            generation: generation, conflictCopy: conflictCopy?.value)
         return provenance == Provenance() ? nil : provenance
     }
 
@@ -203,7 +215,7 @@ struct LogLine: Codable, Sendable {
         guard event == .moved, let last = VersionID(id), let former = formerPathBytes, let pathBytes
         else { return nil }
         return DocumentMove(
-            from: Array(former), to: Array(pathBytes),
+            from: former.value, to: pathBytes.value,
             kind: move.flatMap(DocumentMove.Kind.init) ?? .file, last: last)
     }
 
@@ -215,17 +227,6 @@ struct LogLine: Codable, Sendable {
             return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
         } catch {
             preconditionFailure("a line of numbers, text and bytes is always JSON: \(error)")
-        }
-    }
-
-    /// Decodes one line of the log. Returns nil if a crash cut the line off, or if a later release wrote the line in another
-    /// form.
-    static func read(_ bytes: ArraySlice<UInt8>) -> LogLine? {
-        do {
-            return try JSONDecoder().decode(LogLine.self, from: Data(bytes))
-        } catch {
-            // The caller counts the lines that cannot be read, and reports their number.
-            return nil
         }
     }
 

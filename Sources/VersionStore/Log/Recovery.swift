@@ -247,7 +247,7 @@ extension VersionFiles {
             } else if line.event == .moved, line.id == id.description, line.formerPathBytes == nil,
                 let path = line.pathBytes
             {
-                entry?.path = Array(path)
+                entry?.path = path.value
             }
             if line.isDrop, let id = VersionID(line.id) { drops[id] = (line.holder, line.size) }
         }

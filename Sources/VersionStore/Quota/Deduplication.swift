@@ -46,7 +46,7 @@ extension VersionFiles {
     func recentVersion(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) -> VersionID? {
         guard let known = withState({ $0.recent[request.path] }), known.closed == request.closed,
             known.standing.isConflict || !request.standing.isConflict,
-            request.standing != .suspected,
+            request.standing != .suspected, known.cause.isHistory == request.cause.isHistory,
             request.provenance == nil || request.provenance == known.provenance,
             let present = withIndex({ $0[known.id] }), present.standing == known.standing,
             present.path == request.path

@@ -8,6 +8,8 @@ struct QuotaCharge: Sendable {
     enum EvictionRule: Sendable {
         /// No version is evicted, because it is not certain that the new version will be needed.
         case nothing
+        /// Only versions of the history are evicted, because the new version is one of them.
+        case history
         case oldVersions
     }
 
@@ -73,7 +75,8 @@ extension VersionFiles {
         let initiator = initiator(request.user, owner)
         return QuotaCharge(
             owner: owner, initiator: initiator, writer: writer(rights, request.user), path: request.path,
-            evictionRule: evictionRule, line: Self.line(of: request, rights))
+            evictionRule: evictionRule == .oldVersions && request.cause.isHistory ? .history : evictionRule,
+            line: Self.line(of: request, rights))
     }
 
     /// The user and group to which the disk quota charges a version and its log line.
@@ -119,7 +122,7 @@ extension VersionFiles {
                 excess = max(excess, beyond)
                 if isStrangers { bound = limit / 2 }
             }
-            guard excess <= 0 || charge.evictionRule == .oldVersions && reservation.bytes <= bound else {
+            guard excess <= 0 || charge.evictionRule != .nothing && reservation.bytes <= bound else {
                 return nil
             }
             var eviction = eviction(charge, excess, .charges, before: uncertain)
@@ -148,7 +151,7 @@ extension VersionFiles {
         do throws(StoreError) {
             return try step()
         } catch .noSpace {
-            guard charge.evictionRule == .oldVersions else { throw .noSpace }
+            guard charge.evictionRule != .nothing else { throw .noSpace }
             let eviction = eviction(charge, room, .blocks, before: steadyClock() &- Self.youth)
             let names = lookAtNames(eviction)
             let isFree = try evict(because: "the disk or the quota is full", names: names) { _ in eviction }
@@ -163,7 +166,8 @@ extension VersionFiles {
     ) -> QuotaLedger.EvictionRequest {
         QuotaLedger.EvictionRequest(
             owner: charge.owner, room: room, measure: measure, before: moment,
-            conflictsBefore: min(moment, uncertain), path: charge.initiator == .stranger ? charge.path : nil)
+            conflictsBefore: min(moment, uncertain), path: charge.initiator == .stranger ? charge.path : nil,
+            onlyHistory: charge.evictionRule == .history, mostConflicts: limits.versions)
     }
 
     /// A time on the steady clock. A version is not evicted if it was needed after this time: a program's step then destroyed
@@ -259,16 +263,18 @@ extension VersionFiles {
     func prune() {
         guard !isReadOnly else { return }
         let written = writers.all
+        let documents = withState { $0.ledger.documentsWithHistory }
+        let others = Set(documents.filter { historyLimits(ofFileAt: $0) != nil })
         // If the age limit is shorter than the time for which versions certainly stay, the longer time applies.
         let moment = min(steadyClock() &- Int64(clamping: limits.age.nanoseconds), uncertain)
         let old: [VersionID] = withState { state in
-            let old = state.ledger.all(before: moment, excluding: written.contains)
+            let old = state.ledger.all(before: moment, butHistoryOf: others, excluding: written.contains)
             for id in old { state.ledger.remove(id) }
             return old
         }
         forget(old)
         reportAndDrop(of: old, because: "it is older than \(limits.age.milliseconds / 1000) s")
-        for path in withState({ $0.ledger.documents(beyond: limits.versions) }) { prune(path) }
+        for path in others.union(withState { $0.ledger.documents(beyond: limits.versions) }) { prune(path) }
         do throws(StoreError) {
             let limit = try limit()
             for owner in withState({ $0.ledger.owners(beyond: limit) }) {
@@ -285,12 +291,28 @@ extension VersionFiles {
         compactLogIfLong()
     }
 
-    /// Removes the oldest versions of a document until the number of its versions is within the limit.
+    /// Removes the oldest versions of a document until the number of its versions is within the limit. If its history has
+    /// limits of its own, the limit is only for the other versions.
     private func prune(_ path: [UInt8]) {
-        let written = writers.all
+        let (written, now, own) = (writers.all, steadyClock(), historyLimits(ofFileAt: path))
+        if let own {
+            let gone: [VersionID] = withState { state in
+                let gone = state.ledger.history(of: path, beyond: own, now: now, excluding: written.contains)
+                for id in gone { state.ledger.remove(id) }
+                return gone
+            }
+            forget(gone)
+            // A configuration file asks for this, so it is no news for the daemon's log.
+            drop(gone, because: "the limits of the document's history are reached")
+            guard withState({ $0.ledger.countWithoutHistory(of: path) }) > limits.versions else { return }
+        }
         let gone: [VersionID] = withState { state in
+            var most = limits.versions
+            if own != nil {
+                most += state.ledger.count(of: path) - state.ledger.countWithoutHistory(of: path)
+            }
             let gone = state.ledger.oldest(
-                of: path, beyond: limits.versions, before: uncertain, excluding: written.contains)
+                of: path, beyond: most, ofHistory: own == nil, before: uncertain, excluding: written.contains)
             for id in gone { state.ledger.remove(id) }
             return gone
         }
@@ -381,14 +403,21 @@ extension VersionFiles {
         var version = version(entry, status, bornAt: steadyClock())
         version.reliance = reliance
         withState { $0.ledger.insert(entry.id, version) }
-        if withState({ $0.ledger.count(of: entry.path) }) > limits.versions { prune(entry.path) }
+        if entry.standing != .suspected { changes.report(.gained, entry) }
+        let isHistory = entry.cause.isHistory
+        if isHistory || withState({ $0.ledger.count(of: entry.path) }) > limits.versions { prune(entry.path) }
     }
 
     /// Removes versions from the index and the ledger.
     func forget(_ ids: [VersionID]) {
         guard !ids.isEmpty else { return }
-        withIndex { index in for id in ids { index.remove(id) } }
+        let lost = withIndex { index in
+            let lost = ids.compactMap { index[$0] }
+            for id in ids { index.remove(id) }
+            return lost
+        }
         withState { state in for id in ids { state.ledger.remove(id) } }
+        for version in lost where version.standing != .suspected { changes.report(.lost, version) }
     }
 
     func version(_ entry: VersionRecord, _ status: FileStatus, bornAt moment: Int64)
@@ -397,7 +426,7 @@ extension VersionFiles {
         let owner = owner(of: entry.rights)
         return QuotaLedger.ChargedVersion(
             owner: owner, initiator: initiator(entry.user, owner), path: entry.path,
-            isConflict: entry.standing.isConflict, method: entry.method,
+            isConflict: entry.standing.isConflict, isHistory: entry.cause.isHistory, method: entry.method,
             line: Self.line(of: PreservationRequest(entry), entry.rights), born: moment,
             isDated: entry.time >= Self.leastTime, since: moment,
             body: QuotaLedger.StoredFile(device: status.device, inode: status.inode),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 
 /// The versions of each owner, and the bytes that they are charged for.
 ///
@@ -36,6 +37,8 @@ struct QuotaLedger: Sendable {
         /// The path of the document; empty if the path was lost.
         var path: [UInt8]
         var isConflict: Bool
+        /// Whether the version is part of a document's history: no step relies on it, because nothing was about to be lost.
+        var isHistory = false
         let method: PreservationMethod
         /// The bytes by which the version's log line exceeds an ordinary line; 0 for an ordinary line.
         let line: Int
@@ -55,7 +58,11 @@ struct QuotaLedger: Sendable {
         /// link.
         var isCopy: Bool { [.copy, .reflink, .shared].contains(method) }
         var nameRoom: Int { QuotaLedger.leastRoom + line }
+        fileprivate var rank: Rank { isConflict ? .conflict : isHistory ? .history : .plain }
     }
+
+    /// The order in which versions are evicted.
+    fileprivate enum Rank { case history, plain, conflict }
 
     private struct CopyKey: Hashable, Sendable {
         let owner: UInt32
@@ -78,8 +85,10 @@ struct QuotaLedger: Sendable {
         var excess: Int { max(room - QuotaLedger.leastRoom, 0) }
     }
 
-    /// The versions of one owner or of one document, in the order of their IDs. Versions from conflicts are in a separate list.
+    /// The versions of one owner or of one document, in the order of their IDs. Versions of the history and versions from
+    /// conflicts are in separate lists.
     private struct VersionQueue: Sendable {
+        var history: [VersionID] = []
         var plain: [VersionID] = []
         var conflicts: [VersionID] = []
         /// The bytes that these versions are charged for. For an owner, this contains the room that is reserved for unfinished
@@ -88,15 +97,23 @@ struct QuotaLedger: Sendable {
         /// The part of `room` that is charged for versions caused by strangers: users other than the owner and root.
         var strangers = 0
 
-        var isEmpty: Bool { plain.isEmpty && conflicts.isEmpty && room == 0 }
-        var count: Int { plain.count + conflicts.count }
+        var isEmpty: Bool { count == 0 && room == 0 }
+        var count: Int { history.count + plain.count + conflicts.count }
 
-        mutating func insert(_ id: VersionID, _ isConflict: Bool) {
-            if isConflict { conflicts.insert(sorted: id) } else { plain.insert(sorted: id) }
+        mutating func insert(_ id: VersionID, _ rank: Rank) {
+            switch rank {
+            case .history: history.insert(sorted: id)
+            case .plain: plain.insert(sorted: id)
+            case .conflict: conflicts.insert(sorted: id)
+            }
         }
 
-        mutating func remove(_ id: VersionID, _ isConflict: Bool) {
-            if isConflict { conflicts.remove(sorted: id) } else { plain.remove(sorted: id) }
+        mutating func remove(_ id: VersionID, _ rank: Rank) {
+            switch rank {
+            case .history: history.remove(sorted: id)
+            case .plain: plain.remove(sorted: id)
+            case .conflict: conflicts.remove(sorted: id)
+            }
         }
     }
 
@@ -122,10 +139,10 @@ struct QuotaLedger: Sendable {
     mutating func insert(_ id: VersionID, _ version: ChargedVersion) {
         remove(id)
         versions[id] = version
-        owners[version.owner, default: VersionQueue()].insert(id, version.isConflict)
+        owners[version.owner, default: VersionQueue()].insert(id, version.rank)
         add(version)
         if !version.path.isEmpty {
-            documents[version.path, default: VersionQueue()].insert(id, version.isConflict)
+            documents[version.path, default: VersionQueue()].insert(id, version.rank)
         }
         if version.isCopy {
             copiesByKey[CopyKey(owner: version.owner, size: version.size), default: []].insert(sorted: id)
@@ -134,9 +151,9 @@ struct QuotaLedger: Sendable {
 
     mutating func remove(_ id: VersionID) {
         guard let version = versions.removeValue(forKey: id) else { return }
-        owners[version.owner]?.remove(id, version.isConflict)
+        owners[version.owner]?.remove(id, version.rank)
         subtract(version)
-        documents[version.path]?.remove(id, version.isConflict)
+        documents[version.path]?.remove(id, version.rank)
         if documents[version.path]?.isEmpty ?? false { documents[version.path] = nil }
         let key = CopyKey(owner: version.owner, size: version.size)
         copiesByKey[key]?.remove(sorted: id)
@@ -145,20 +162,21 @@ struct QuotaLedger: Sendable {
 
     /// Changes whether a version counts as a conflict.
     mutating func setConflict(_ id: VersionID, to isConflict: Bool) {
-        guard let version = versions[id], version.isConflict != isConflict else { return }
-        owners[version.owner]?.remove(id, version.isConflict)
-        owners[version.owner]?.insert(id, isConflict)
-        documents[version.path]?.remove(id, version.isConflict)
-        documents[version.path]?.insert(id, isConflict)
-        versions[id]?.isConflict = isConflict
+        guard var version = versions[id], version.isConflict != isConflict else { return }
+        owners[version.owner]?.remove(id, version.rank)
+        documents[version.path]?.remove(id, version.rank)
+        version.isConflict = isConflict
+        versions[id] = version
+        owners[version.owner]?.insert(id, version.rank)
+        documents[version.path]?.insert(id, version.rank)
     }
 
     /// Counts a version for another path, after its document was moved.
     mutating func rename(_ id: VersionID, to path: [UInt8]) {
         guard let version = versions[id], version.path != path, !path.isEmpty else { return }
-        documents[version.path]?.remove(id, version.isConflict)
+        documents[version.path]?.remove(id, version.rank)
         if documents[version.path]?.isEmpty ?? false { documents[version.path] = nil }
-        documents[path, default: VersionQueue()].insert(id, version.isConflict)
+        documents[path, default: VersionQueue()].insert(id, version.rank)
         versions[id]?.path = path
     }
 
@@ -273,8 +291,13 @@ extension QuotaLedger {
         var path: [UInt8]?
         /// Whether only versions are evicted that strangers have caused: users other than the owner and root.
         var onlyStrangers = false
+        /// Whether only versions of the history are evicted, because the new version is one of them.
+        var onlyHistory = false
         /// Versions of this file are not evicted, because the new version shares the file.
         var excludedFile: StoredFile?
+        /// The most versions of one document in conflict that go last. If a document has more, the oldest of them go before all
+        /// other versions in conflict (D275).
+        var mostConflicts = Int.max
     }
 
     enum EvictionPlan {
@@ -283,7 +306,8 @@ extension QuotaLedger {
         case tooLittle(Int)
     }
 
-    /// Returns the oldest versions that together free enough room, versions from conflicts last.
+    /// Returns the oldest versions that together free enough room: versions of the history first, whatever their age (D264), and
+    /// versions from conflicts last.
     ///
     /// A version is not chosen if its removal frees nothing. If several versions share a file, the removal of one version frees
     /// only the room of a name. Such versions are chosen only if the removal of whole files does not free enough. `names` has
@@ -294,8 +318,8 @@ extension QuotaLedger {
         guard eviction.room > 0 else { return .enough([]) }
         guard let line = line(of: eviction) else { return .tooLittle(0) }
         var search = EvictionSearch(eviction)
-        for (ids, moment) in [(line.plain, eviction.before), (line.conflicts, eviction.conflictsBefore)] {
-            for id in ids {
+        for (moment, ids) in stages(of: eviction, in: line) {
+            for id in ids() {
                 guard let version = versions[id], let shared = storedFiles[version.body],
                     version.mayGo(eviction, before: moment), !isExcluded(id)
                 else { continue }
@@ -306,6 +330,28 @@ extension QuotaLedger {
             if search.hasEnoughNames { return .enough(search.names) }
         }
         return .tooLittle(search.most)
+    }
+
+    /// The versions that can be evicted, in their order. A version can go if it was not needed since the time beside its list.
+    private func stages(
+        of eviction: EvictionRequest, in line: VersionQueue
+    ) -> [(before: Int64, ids: () -> [VersionID])] {
+        let history: (before: Int64, ids: () -> [VersionID]) = (Int64.max, { line.history })
+        if eviction.onlyHistory { return [history] }
+        let most = eviction.mostConflicts
+        return [
+            history, (eviction.before, { line.plain }),
+            (eviction.conflictsBefore, { line.conflicts.filter { isSurplus($0, beyond: most) } }),
+            (eviction.conflictsBefore, { line.conflicts.filter { !isSurplus($0, beyond: most) } }),
+        ]
+    }
+
+    /// Whether a version in conflict is not among the latest `most` ones of its document.
+    private func isSurplus(_ id: VersionID, beyond most: Int) -> Bool {
+        guard let path = versions[id]?.path, let conflicts = documents[path]?.conflicts,
+            conflicts.count > most
+        else { return false }
+        return id < conflicts[conflicts.count - most]
     }
 
     private func line(of eviction: EvictionRequest) -> VersionQueue? {
@@ -319,8 +365,8 @@ extension QuotaLedger {
     ) -> [StoredFile: VersionID] {
         guard eviction.room > 0, let line = line(of: eviction) else { return [:] }
         var found: [StoredFile: VersionID] = [:]
-        for (ids, limit) in [(line.plain, eviction.before), (line.conflicts, eviction.conflictsBefore)] {
-            for id in ids {
+        for (limit, ids) in stages(of: eviction, in: line) {
+            for id in ids() {
                 if found.count >= most { return found }
                 guard let version = versions[id], !version.isCopy, let shared = storedFiles[version.body],
                     !shared.isCloned,
@@ -390,22 +436,51 @@ extension QuotaLedger {
     }
 
     /// Returns the versions with a known age that were not needed since `moment`. A version is needed when a program destroys,
-    /// in the document, the contents that the version also holds. Versions from conflicts are left out.
-    func all(before moment: Int64, excluding isExcluded: Choice) -> [VersionID] {
-        versions.filter { $1.isDated && !$1.isConflict && $1.since < moment && !isExcluded($0) }.keys.sorted()
+    /// in the document, the contents that the version also holds. Versions from conflicts are left out, and the history of the
+    /// documents `others`, which have limits of their own.
+    func all(
+        before moment: Int64, butHistoryOf others: Set<[UInt8]>, excluding isExcluded: Choice
+    ) -> [VersionID] {
+        versions.filter { id, version in
+            version.isDated && !version.isConflict && version.since < moment && !isExcluded(id)
+                && !(version.isHistory && others.contains(version.path))
+        }.keys.sorted()
     }
 
-    /// Returns the oldest versions of a document that exceed the number `most`. Versions from conflicts are left out, because
-    /// only the owner's room limits their number (D218).
+    /// Returns the oldest versions of a document that exceed the number `most`, those of the history first. Versions from
+    /// conflicts are left out, because only the owner's room limits their number (D218). So is the history, if it has limits of
+    /// its own.
     func oldest(
-        of path: [UInt8], beyond most: Int, before moment: Int64, excluding isExcluded: Choice
+        of path: [UInt8], beyond most: Int, ofHistory isHistoryToo: Bool, before moment: Int64,
+        excluding isExcluded: Choice
     ) -> [VersionID] {
         guard let line = documents[path], line.count > most else { return [] }
-        let candidates = line.plain.filter { id in
+        let candidates = ((isHistoryToo ? line.history : []) + line.plain).filter { id in
             versions[id].map { $0.since < moment } ?? false && !isExcluded(id)
         }
         return Array(candidates.prefix(line.count - most))
     }
+
+    /// Returns the versions of a document's history that are too many or too old for the limits of this document.
+    func history(
+        of path: [UInt8], beyond limits: KeptWritesLimits, now: Int64, excluding isExcluded: Choice
+    ) -> [VersionID] {
+        guard let history = documents[path]?.history else { return [] }
+        let moment = now &- Int64(clamping: limits.age.nanoseconds)
+        let excess = history.count - limits.versions
+        return history.enumerated().filter { index, id in
+            let isOld = versions[id].map { $0.isDated && $0.since < moment } ?? false
+            return (index < excess || isOld) && !isExcluded(id)
+        }.map(\.element)
+    }
+
+    /// Returns the number of a document's versions that are not of its history.
+    func countWithoutHistory(of path: [UInt8]) -> Int {
+        documents[path].map { $0.count - $0.history.count } ?? 0
+    }
+
+    /// The documents with versions of their history.
+    var documentsWithHistory: [[UInt8]] { documents.filter { !$0.value.history.isEmpty }.map(\.key) }
 
     /// Returns the documents with more than `most` versions.
     func documents(beyond most: Int) -> [[UInt8]] {
@@ -428,10 +503,12 @@ struct FailedEvictions: Sendable {
         let measure: QuotaLedger.EvictionRequest.Measure
         let path: [UInt8]?
         let onlyStrangers: Bool
+        let onlyHistory: Bool
 
         init(_ eviction: QuotaLedger.EvictionRequest) {
             (owner, measure) = (eviction.owner, eviction.measure)
-            (path, onlyStrangers) = (eviction.path, eviction.onlyStrangers)
+            path = eviction.path
+            (onlyStrangers, onlyHistory) = (eviction.onlyStrangers, eviction.onlyHistory)
         }
     }
 

@@ -20,3 +20,13 @@ package struct StoreLimits: Hashable, Sendable {
     /// Returns the most bytes for the versions of one owner, on a file system of `size` bytes.
     func room(ofFilesystem size: Int) -> Int { min(room, size / 100 * share) }
 }
+
+/// The limits of the versions that `keep = "writes"` preserves for one document.
+package struct KeptWritesLimits: Hashable, Sendable {
+    /// The age after which a version is removed.
+    package var age: TimeSpan
+    /// The most versions.
+    package var versions: Int
+
+    package init(age: TimeSpan, versions: Int) { (self.age, self.versions) = (age, versions) }
+}

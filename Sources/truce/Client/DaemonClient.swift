@@ -36,6 +36,10 @@ struct DaemonClient: ~Copyable {
         try wire.call(.why(WhyParameters(path: path)))
     }
 
+    mutating func generation(_ path: [UInt8]) throws(CommandFailure) -> GenerationResult {
+        try wire.call(.generation(GenerationParameters(path: path)))
+    }
+
     mutating func snapshot() throws(CommandFailure) -> CoordinationSnapshotForm { try wire.call(.ps) }
 
     mutating func versions(_ parameters: VersionListParameters) throws(CommandFailure) -> VersionListResult {

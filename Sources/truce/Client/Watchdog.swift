@@ -18,7 +18,7 @@ enum Watchdog {
         _ body: () throws -> Value
     ) throws -> Value {
         let alarm = try Alarm(code: code, subject: subject)
-        try JoinableThread { alarm.wait(seconds: timeoutSeconds) }.detach()
+        try start(alarm)
         defer { alarm.stop() }
         return try body()
     }
@@ -37,9 +37,17 @@ enum Watchdog {
                 return place.withPath { statvfs($0, &status) }
             } != nil
         }
-        try JoinableThread { alarm.wait(seconds: timeoutSeconds) }.detach()
+        try start(alarm)
         defer { alarm.stop() }
         return try body()
+    }
+
+    /// Starts the thread of an alarm.
+    ///
+    /// The thread gets no signals. It can last a moment longer than `body`, when the command has blocked the signals in its
+    /// own thread to pass them on. A signal that this thread got would then end the process.
+    private static func start(_ alarm: Alarm) throws(Errno) {
+        try JoinableThread(signals: .blocked) { alarm.wait(seconds: timeoutSeconds) }.detach()
     }
 
     private final class Alarm: Sendable {

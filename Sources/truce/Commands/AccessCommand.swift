@@ -26,18 +26,26 @@ struct WriteCommand: ParsableCommand {
             commandName: "write",
             abstract:
                 "Runs a command while no other program reads or writes a file. Presenters of the file save it first.",
-            usage: "truce write PATH [--purpose TEXT] -- COMMAND...", discussion: AccessArguments.codes)
+            usage: "truce write PATH [--purpose TEXT] [--if-generation G] -- COMMAND...",
+            discussion: AccessArguments.codes)
     }
 
     @OptionGroup var arguments: AccessArguments
 
-    func run() { arguments.run(.write(.forMerging)) }
+    @Option(
+        help: ArgumentHelp(
+            "Run the command only if the file still has this generation, as 'truce generation' prints it.",
+            valueName: "generation"))
+    var ifGeneration: String?
+
+    func run() { arguments.run(.write(.forMerging), ifGeneration: ifGeneration) }
 }
 
 /// The arguments of `read` and `write`.
 struct AccessArguments: ParsableArguments {
     static let codes = """
-        The command finds the file's path in TRUCE_PATH. Exit codes: the command's own; 124 timed out waiting, \
+        The command finds the file's path in TRUCE_PATH. Exit codes: the command's own; 123 the file has another \
+        generation than --if-generation, 124 timed out waiting, \
         125 another failure of truce, 126 the command cannot be executed, 127 it was not found.
         """
 
@@ -59,13 +67,13 @@ struct AccessArguments: ParsableArguments {
         }
     }
 
-    func run(_ access: Access) -> Never {
+    func run(_ access: Access, ifGeneration generation: String? = nil) -> Never {
         let code: Int32
         do {
             let mounted = try Watchdog.withDeadline(exitCode: AccessCommandFailure.otherFailure) {
                 try MountedPath(RawArgument.bytes(of: path))
             }
-            let held = try CommandAccess(access, to: mounted, purpose: purpose)
+            let held = try CommandAccess(access, to: mounted, purpose: purpose, ifGeneration: generation)
             code = try held.run(RawArgument.afterTerminator(command))
         } catch let stop as AccessCommandFailure {
             LineOutput.say("truce: \(stop.message)", to: STDERR_FILENO)
@@ -82,6 +90,7 @@ struct AccessArguments: ParsableArguments {
 /// The reason why `truce read`, `truce write` or `truce run` did not run the given command. The exit codes are those of env(1) and
 /// timeout(1).
 struct AccessCommandFailure: Error {
+    static let changed: Int32 = 123
     static let timedOut: Int32 = 124
     static let otherFailure: Int32 = 125
     private static let cannotExecute: Int32 = 126
@@ -99,8 +108,12 @@ struct AccessCommandFailure: Error {
     }
 
     init(_ failure: ProtocolFailure) {
-        let isTimeout = failure.code == ProtocolFailure.timedOut("", waitingFor: []).code
-        code = isTimeout ? Self.timedOut : Self.otherFailure
+        code =
+            switch ProtocolFailure.Code(rawValue: failure.code) {
+            case .timedOut: Self.timedOut
+            case .changed: Self.changed
+            default: Self.otherFailure
+            }
         // The message contains the names of the programs for which the access has waited.
         message = failure.message.printable
     }
@@ -112,10 +125,7 @@ struct AccessCommandFailure: Error {
 }
 
 /// An access to a file in a mount. It lasts from the daemon's grant until the given command ends.
-private struct CommandAccess: ~Copyable {
-    /// The signals that could end this process before the command ends. The access would then end too early.
-    private static let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP]
-
+private struct CommandAccess: ~Copyable, CommandHold {
     private let mounted: MountedPath
     private let access: UInt64
     /// The path that the file had when the access was granted.
@@ -125,12 +135,15 @@ private struct CommandAccess: ~Copyable {
     /// Asks the daemon for the access, and waits until it is granted.
     ///
     /// A signal during the wait ends this process. The connection then closes, and the daemon drops the access.
-    init(_ access: Access, to mounted: MountedPath, purpose: String?) throws {
+    init(
+        _ access: Access, to mounted: MountedPath, purpose: String?, ifGeneration generation: String?
+    ) throws {
         var wire = try Watchdog.withDeadline(exitCode: AccessCommandFailure.otherFailure) {
             try DaemonClient(to: mounted.mount).release()
         }
         let parameters = AccessBeginParameters(
-            [IntentForm(mounted.pathInMount, access)], as: purpose.map { .purpose($0) })
+            [IntentForm(mounted.pathInMount, access, ifGeneration: generation)],
+            as: purpose.map { .purpose($0) })
         let result: AccessBeginResult
         do {
             result = try wire.ask(.beginAccess(parameters)) { try DaemonClient.checkResponds(mounted.mount) }
@@ -148,50 +161,18 @@ private struct CommandAccess: ~Copyable {
         self.wire = wire
     }
 
-    /// Runs a command during the access. Returns the command's exit code, or 128 plus the signal number if a signal
-    /// ended the command.
-    consuming func run(_ command: [[UInt8]]) throws -> Int32 {
-        let signals = try SignalDescriptor(Self.signals)
-        let child: Int32
-        do throws(Errno) {
-            child = try start(command, signals)
-        } catch {
-            throw AccessCommandFailure(running: command[0], error)
-        }
-        let isHeld = try attend(child, signals)
-        let code = try OtherProcess.exitCode(of: child)
-        if isHeld { end() }
-        return code
-    }
+    var connection: CInt { wire.rawValue }
 
-    private func start(_ command: [[UInt8]], _ signals: borrowing SignalDescriptor) throws(Errno) -> Int32 {
-        let environment = OwnProcess.environment(setting: [("TRUCE_PATH", mounted.absolute(path))])
-        var spawner = ProcessSpawner(commandLine: command, environment: environment)
-        spawner.inheritDescriptors()
-        spawner.restoreSignals(signals)
-        return try spawner.start()
-    }
+    var variable: (name: String, value: [UInt8]) { ("TRUCE_PATH", mounted.absolute(path)) }
 
-    /// Waits until the command ends. Returns false if the access ended before the command, because the daemon was gone.
-    private mutating func attend(_ child: Int32, _ signals: borrowing SignalDescriptor) throws -> Bool {
-        let watch = try OtherProcess.watch(child)
-        var isHeld = true
-        while true {
-            let ready = try Readiness.wait(
-                for: [watch.rawValue, signals.rawValue] + (isHeld ? [wire.rawValue] : []), until: nil)
-            while let signal = signals.next() {
-                // SIGINT and SIGQUIT come from the terminal, which also sends them to the command. So only the other
-                // signals are passed on.
-                if signal == SIGTERM || signal == SIGHUP { kill(child, signal) }
-            }
-            if ready.contains(watch.rawValue) { return isHeld }
-            if ready.contains(wire.rawValue), !isConnected() {
-                isHeld = false
-                LineOutput.say(
-                    "truce: the daemon is gone, so '\(mounted.absolute(path).printable)' is not held any more",
-                    to: STDERR_FILENO)
-            }
+    mutating func hear() throws -> Bool {
+        let isConnected = isConnected()
+        if !isConnected {
+            LineOutput.say(
+                "truce: the daemon is gone, so '\(mounted.absolute(path).printable)' is not held any more",
+                to: STDERR_FILENO)
         }
+        return isConnected
     }
 
     private mutating func isConnected() -> Bool {
@@ -199,7 +180,7 @@ private struct CommandAccess: ~Copyable {
     }
 
     /// Ends the access, and waits for the daemon's reply. From then on, no program waits for this access.
-    private mutating func end() {
+    mutating func end() {
         do throws(CommandFailure) {
             let _: EmptyResult = try wire.call(.endAccess(AccessEndParameters(access: access)))
         } catch {

@@ -29,7 +29,12 @@ struct RestoredDocument {
 
     /// Overwrites the document with `contents`, which have already been read completely. So an error of the store
     /// cannot leave the document half overwritten.
-    func write(_ contents: borrowing OwnedDescriptor) throws {
+    ///
+    /// `refusal` is called when other programs cannot write the document. If it returns a reason, nothing is written, and the
+    /// reason is thrown.
+    func write(
+        _ contents: borrowing OwnedDescriptor, unless refusal: ([UInt8]) -> String? = { _ in nil }
+    ) throws {
         var wire = try DaemonClient(to: target.mount).release()
         let isServed = { [mount = target.mount] in try DaemonClient.checkResponds(mount) }
         do {
@@ -39,6 +44,8 @@ struct RestoredDocument {
             guard let path = access.intents.first?.path.bytes else {
                 throw CommandFailure(.failed, "the daemon's answer could not be understood")
             }
+            // The end of the connection ends the access.
+            if let reason = refusal(target.absolute(path)) { throw CommandFailure(.failed, reason) }
             let former: PreserveResult = try wire.ask(
                 .preserveVersion(PreserveParameters(path: path)), onSilence: isServed)
             let absolute = target.absolute(path)

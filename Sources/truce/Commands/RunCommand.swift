@@ -155,10 +155,7 @@ struct MountedGlob {
 }
 
 /// A run that has begun. It lasts until the command ends, or until this process ends.
-private struct BegunRun: ~Copyable {
-    /// The signals that could end this process before the command ends. The run would then end too early.
-    private static let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]
-
+private struct BegunRun: ~Copyable, CommandHold {
     private let run: RunBeginResult
     private let name: String
     private var wire: ControlWire
@@ -181,59 +178,19 @@ private struct BegunRun: ~Copyable {
         self.wire = wire
     }
 
-    /// Runs a command in the run. Returns the command's exit code, or 128 plus the signal number if a signal ended the
-    /// command.
-    consuming func run(_ command: [[UInt8]]) throws -> Int32 {
-        let signals = try SignalDescriptor(Self.signals)
-        let child: Int32
-        do throws(Errno) {
-            child = try start(command, signals)
-        } catch {
-            throw AccessCommandFailure(running: command[0], error)
-        }
-        let isConnected = try attend(child, signals)
-        let code = try OtherProcess.exitCode(of: child)
-        if isConnected { end() }
-        return code
-    }
+    var connection: CInt { wire.rawValue }
 
-    /// Starts the command with the run's token in its environment. A run inside of another run adds its token in front.
-    private func start(_ command: [[UInt8]], _ signals: borrowing SignalDescriptor) throws(Errno) -> Int32 {
+    /// The token of the run. A run inside of another run adds its token in front.
+    var variable: (name: String, value: [UInt8]) {
         let outer = getenv(RunID.variable).map { ":" + String(cString: $0) } ?? ""
-        let environment = OwnProcess.environment(setting: [(RunID.variable, Array((run.token + outer).utf8))])
-        var spawner = ProcessSpawner(commandLine: command, environment: environment)
-        spawner.inheritDescriptors()
-        spawner.restoreSignals(signals)
-        return try spawner.start()
+        return (RunID.variable, Array((run.token + outer).utf8))
     }
 
-    /// Waits until the command ends. Returns false if the run ended before the command, because the daemon was gone.
-    private mutating func attend(_ child: Int32, _ signals: borrowing SignalDescriptor) throws -> Bool {
-        let watch = try OtherProcess.watch(child)
-        var isConnected = true
-        while true {
-            let ready = try Readiness.wait(
-                for: [watch.rawValue, signals.rawValue] + (isConnected ? [wire.rawValue] : []), until: nil)
-            while let signal = signals.next() {
-                // SIGINT and SIGQUIT come from the terminal, which also sends them to the command. So only the other
-                // signals are passed on.
-                if signal != SIGINT, signal != SIGQUIT { kill(child, signal) }
-            }
-            if ready.contains(wire.rawValue), isConnected, try !hear() {
-                isConnected = false
-                LineOutput.say(
-                    "truce: the daemon is gone, so run '\(name.printable)' has ended, but its command goes on",
-                    to: STDERR_FILENO)
-            }
-            if ready.contains(watch.rawValue) { return isConnected }
-        }
-    }
-
-    /// Reads the daemon's messages. Returns false if the daemon has closed the connection.
-    private mutating func hear() throws -> Bool {
-        do throws(Errno) {
-            guard try wire.receive() else { return false }
-        } catch {
+    mutating func hear() throws -> Bool {
+        guard isConnected() else {
+            LineOutput.say(
+                "truce: the daemon is gone, so run '\(name.printable)' has ended, but its command goes on",
+                to: STDERR_FILENO)
             return false
         }
         while let message = try wire.next() {
@@ -246,8 +203,12 @@ private struct BegunRun: ~Copyable {
         return true
     }
 
+    private mutating func isConnected() -> Bool {
+        do throws(Errno) { return try wire.receive() } catch { return false }
+    }
+
     /// Ends the run, and waits for the daemon's reply. From then on, no program waits for the leases.
-    private mutating func end() {
+    mutating func end() {
         do throws(CommandFailure) {
             let _: EmptyResult = try wire.call(.endRun(RunEndParameters(run: run.run)))
         } catch {

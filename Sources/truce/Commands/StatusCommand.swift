@@ -81,7 +81,7 @@ extension StatusForm {
             ("ESTALE", counters.estale), ("interrupted", counters.interrupted),
             ("identified", counters.identified), ("preserved", counters.kept),
             ("suspected overwrites", counters.suspected), ("unseen overwrites", counters.unseen),
-            ("harmless overwrites", counters.harmless),
+            ("harmless overwrites", counters.harmless), ("merged overwrites", counters.merged),
             ("READ", counters.read), ("WRITE", counters.write), ("listed", counters.listed),
         ]
         return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]

@@ -40,7 +40,10 @@ extension VersionForm {
         case "unseen":
             let seen = readTime.map { ", which had read the contents of \(VersionTime.text($0, at: now))" }
             return "saved over by \(saver?.text ?? "a program")" + (seen ?? ", which had not read it")
-        case "write": return "replaced by \(saver?.text ?? "a program")"
+        case "merge": return "merged with the changes of another program"
+        case "write":
+            let seen = readTime.map { ", which had read the contents of \(VersionTime.text($0, at: now))" }
+            return "before a change by \(saver?.text ?? "a program")" + (seen ?? "")
         case "sync":
             let copy = conflictCopy.map { ", which has the contents of '\($0.printable)'" } ?? ""
             return "conflict copy of \(saver?.text ?? "a program that synchronises files")\(copy)"
@@ -51,6 +54,7 @@ extension VersionForm {
         case "suspended-writer": return "left beside a suspended writer"
         case "orphan": return "written to a file that was replaced or deleted"
         case "recovered": return "found after the daemon was killed"
+        case "added": return "added by a program"
         case "restoring": return "replaced by a restored version"
         case "conflict": return "changed by two programs"
         default: return cause.printable

@@ -67,6 +67,7 @@ struct DaemonProcess: Sendable {
         for problem in rules.problems { log(problem) }
         let store = try target.openStore(in: source, lockedBy: sourceLock, log: log)
         let preservedVersions = try target.preservedVersions(of: store, in: source)
+        let history = target.openHistory(of: store, log: log)
         let tree = SourceTree(
             try OwnedDescriptor.duplicating(source.rawValue), mountedAt: target.mountpoint)
         let root = try OwnedDescriptor.duplicating(source.rawValue)
@@ -74,7 +75,8 @@ struct DaemonProcess: Sendable {
         do throws(MountError) {
             mount = try FilesystemServer.Mount(
                 mirroring: source, at: target.mountpoint,
-                configuration: target.configuration(socket, rules), store: store, log: log)
+                configuration: target.configuration(socket, rules), store: store, history: history,
+                log: log)
         } catch {
             store.discardIfNew(in: root)
             throw CommandFailure(.failed, error.message)
@@ -86,6 +88,7 @@ struct DaemonProcess: Sendable {
                 of: try ControlServer(
                     on: try socket.duplicateListener(), sharedBy: try socket.duplicateSharedListener(),
                     for: target.controlled, status: mount, preservedVersions: preservedVersions,
+                    history: history.map { PeerHistory($0, rights: preservedVersions) },
                     engine: mount.engine,
                     documents: mount.documents, settings: watch, below: tree, log: log))
             try watch.start()

@@ -5,6 +5,7 @@ import ControlServer
 import CoordinationEngine
 import FilesystemServer
 import Glibc
+import History
 import LinuxSystem
 import VersionStore
 
@@ -68,10 +69,21 @@ extension MountPlan.Target {
         }
     }
 
+    /// Opens the history in the store's directory. If that fails, nothing is recorded, and the log says why.
+    func openHistory(of store: VersionStore, log: @escaping @Sendable (String) -> Void) -> HistoryLog? {
+        do throws(StoreError) {
+            guard let directory = try store.historyDirectory() else { return nil }
+            return HistoryLog(in: directory, report: log)
+        } catch {
+            log("nothing is recorded in the history: \(error.sentence)")
+            return nil
+        }
+    }
+
     /// Returns the object through which clients of the control socket read the store.
     func preservedVersions(
         of store: VersionStore, in source: borrowing OwnedDescriptor
-    ) throws(Errno) -> any PreservedVersions {
+    ) throws(Errno) -> PeerVersionStore {
         PeerVersionStore(store, in: try OwnedDescriptor.duplicating(source.rawValue))
     }
 }

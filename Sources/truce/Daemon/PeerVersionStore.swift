@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 import ControlServer
+import Coordination
+import CoordinationEngine
 import FilesystemServer
 import Glibc
 import LinuxSystem
@@ -87,6 +89,10 @@ final class PeerVersionStore: PreservedVersions {
     /// versions only.
     private func isVisible(of entry: VersionRecord, _ peer: Peer) -> Bool {
         do throws(VersionAccessFailure) { return try mayRead(entry, peer) } catch { return false }
+    }
+
+    func observe(_ body: @escaping @Sendable (PreservedChange) -> Void) {
+        store.observe { body(PreservedChange($0)) }
     }
 
     func read(
@@ -204,21 +210,33 @@ final class PeerVersionStore: PreservedVersions {
         return true
     }
 
-    func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String? {
+    func preserve(
+        _ path: [UInt8], contents: [UInt8]?, for peer: Peer
+    ) throws(VersionAccessFailure) -> String? {
         // `.truce` is the daemon's own directory, to which no client has access.
-        guard let first = path.split(separator: UInt8(ascii: "/")).first, !first.elementsEqual(".truce".utf8)
-        else { throw .notAFile }
-        guard try mayReach(path, peer) else { throw .denied }
+        for path in [path, contents ?? path] {
+            guard let first = path.split(separator: UInt8(ascii: "/")).first,
+                !first.elementsEqual(".truce".utf8)
+            else { throw .notAFile }
+            guard try mayReach(path, peer) else { throw .denied }
+        }
         do {
             var closed: [FileRights] = []
-            let file = try open(path) { (directory: borrowing OwnedDescriptor) throws(Errno) in
+            let note = { (directory: borrowing OwnedDescriptor) throws(Errno) in
                 let rights = try FileRights(of: directory)
                 if !rights.isOpenToAll, OwnProcess.user == 0 { closed.append(rights) }
+            }
+            var file = try open(path, passing: note)
+            if let contents {
+                file = try open(contents, passing: note)
+                let rights = try FileRights(of: file)
+                guard rights.mayRead(Credentials(peer)) else { throw VersionAccessFailure.denied }
             }
             let status = try file.status()
             guard status.isRegularFile else { throw VersionAccessFailure.notAFile }
             guard status.size > 0 else { return nil }
-            return try preserve(file, path, closed, for: peer).description
+            let cause: PreservationCause = contents == nil ? .restoring : .added
+            return try preserve(file, path, cause, closed, for: peer).description
         } catch let error as VersionAccessFailure {
             throw error
         } catch let error as Errno {
@@ -229,11 +247,12 @@ final class PeerVersionStore: PreservedVersions {
     }
 
     private func preserve(
-        _ file: borrowing OwnedDescriptor, _ path: [UInt8], _ closed: [FileRights], for peer: Peer
+        _ file: borrowing OwnedDescriptor, _ path: [UInt8], _ cause: PreservationCause,
+        _ closed: [FileRights], for peer: Peer
     ) throws(VersionAccessFailure) -> VersionID {
         do throws(StoreError) {
             return try store.preserveByCopying(
-                file, path: path, cause: .restoring, closed: closed, by: peer.user)
+                file, path: path, cause: cause, closed: closed, by: peer.user)
         } catch {
             throw .notPreserved(error.sentence)
         }
@@ -266,7 +285,7 @@ final class PeerVersionStore: PreservedVersions {
     ///
     /// Otherwise the client could not have read the file through the mount either. Only a daemon of root has clients
     /// besides root and the daemon's own user.
-    private func mayReach(_ path: [UInt8], _ peer: Peer) throws(VersionAccessFailure) -> Bool {
+    func mayReach(_ path: [UInt8], _ peer: Peer) throws(VersionAccessFailure) -> Bool {
         guard geteuid() == 0, peer.user != 0 else { return true }
         do throws(Errno) {
             try FileUser(peer).impersonate { () throws(Errno) in _ = try open(path) }
@@ -292,7 +311,7 @@ final class PeerVersionStore: PreservedVersions {
     }
 
     /// Returns the rights that a document has now. Returns nil if the document no longer exists.
-    private func currentRights(of path: [UInt8]) throws(VersionAccessFailure) -> FileRights? {
+    func currentRights(of path: [UInt8]) throws(VersionAccessFailure) -> FileRights? {
         do throws(Errno) {
             return try FileRights(of: try open(path))
         } catch {
@@ -359,6 +378,25 @@ extension VersionQuery {
         return [entry.provenance?.saver, entry.provenance?.author].contains { actor in
             actor?.program == by || actor?.run == by
         }
+    }
+}
+
+extension PreservedChange {
+    fileprivate init(_ change: StoreChange) {
+        let kind: VersionChange.Kind =
+            switch change.kind {
+            case .gained: .gained
+            case .lost: .lost
+            case .resolved: .resolved
+            }
+        let version = change.version
+        // Which program has resolved or removed a version is not known here.
+        let actor = kind == .gained ? version.provenance?.saver ?? version.provenance?.author : nil
+        self.init(
+            VersionChange(kind, VersionNumber(version.id.number)), of: version.path,
+            by: actor.map {
+                ProcessDescription(pid: $0.process ?? 0, user: $0.user, program: Array($0.program.utf8))
+            })
     }
 }
 

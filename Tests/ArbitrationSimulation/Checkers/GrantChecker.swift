@@ -88,7 +88,7 @@ struct WaitChecker: Checker {
         _ claim: WorldModel.ClaimModel, _ model: WorldModel, _ report: inout ViolationReport
     ) {
         if claim.wasForced || claim.isExpired { return }
-        if model.now < claim.arrived + model.bounds.wait, !claim.isOverdue {
+        if model.now < claim.arrived + (claim.request.bounds.wait ?? model.bounds.wait), !claim.isOverdue {
             report.addViolation("\(claim.id) proceeds early")
         }
         if claim.nature == .aware || claim.isBatch {
@@ -126,7 +126,7 @@ struct WaitChecker: Checker {
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
         let waiting = model.claims.values.filter { !$0.isHeld }
         for claim in waiting {
-            let plain = claim.arrived + model.bounds.wait
+            let plain = claim.arrived + (claim.request.bounds.wait ?? model.bounds.wait)
             let latest = claim.isExtended ? max(plain, claim.arrived + model.bounds.progress) : plain
             if event == .tick, latest <= model.now {
                 report.addViolation("\(claim.id) waits beyond its bound")

@@ -59,9 +59,17 @@ extension WorldGenerator {
             }
         if chance.isLucky(10) { return create(by: program()) }
         guard let part = part(tree.files, access) else { return }
-        claim(
-            ClaimRequest(nextClaim(), .handle, part, accessPattern: accessPattern(access)), by: program(),
-            .use)
+        var request = ClaimRequest(nextClaim(), .handle, part, accessPattern: accessPattern(access))
+        if seed % 20 == 7, chance.isLucky(30) { request.bounds = ownBounds() }
+        claim(request, by: program(), .use)
+    }
+
+    /// T1, Y6: makes time limits for one claim. In most worlds, no claim has any.
+    private mutating func ownBounds() -> ClaimBounds {
+        var bounds = ClaimBounds()
+        if chance.isLucky(60) { bounds.wait = .milliseconds(UInt64(100 + chance.below(4_000))) }
+        if chance.isLucky(60) { bounds.hold = .milliseconds(UInt64(100 + chance.below(4_000))) }
+        return bounds
     }
 
     private mutating func accessPattern(_ access: Access) -> ClaimRequest.AccessPattern {
@@ -231,7 +239,7 @@ extension WorldGenerator {
         let items = kinds[chance.below(kinds.count)]
         let shown = chance.isLucky(8) ? nil : part(items, .read())
         let messages: PresenterMessages =
-            chance.isLucky(65) ? .all : PresenterMessages(rawValue: UInt16(chance.below(2_048)))
+            chance.isLucky(65) ? .all : PresenterMessages(rawValue: UInt32(chance.below(2_048)))
         habits[id] = chance.one(of: PresenterBehavior.allCases)
         tell(
             .presented(Presenter(id, of: shown?.item, at: shown?.place ?? Place(), by: party, messages)))

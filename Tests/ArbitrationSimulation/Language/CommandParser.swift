@@ -168,6 +168,22 @@ struct CommandParser {
     /// Reads a time span, such as `250ms` or `2s`.
     mutating func span() throws(CommandSyntaxError) -> TimeSpan { try Self.span(try next()) }
 
+    /// Reads the time limits of one claim, such as `wait=1s hold=2s`, as far as there are any.
+    mutating func claimBounds() throws(CommandSyntaxError) -> ClaimBounds {
+        var bounds = ClaimBounds()
+        while let word = peek, word.contains("=") {
+            words.removeLast()
+            let halves = word.split(separator: "=").map(String.init)
+            guard halves.count == 2 else { throw CommandSyntaxError() }
+            switch halves[0] {
+            case "wait": bounds.wait = try Self.span(halves[1])
+            case "hold": bounds.hold = try Self.span(halves[1])
+            default: throw CommandSyntaxError()
+            }
+        }
+        return bounds
+    }
+
     /// Reads a time limit or the policy of the arbiter, such as `hold=2s` or `policy=fail`.
     mutating func bound(_ bounds: inout Bounds) throws(CommandSyntaxError) {
         let halves = try next().split(separator: "=").map(String.init)

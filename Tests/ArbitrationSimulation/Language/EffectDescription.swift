@@ -28,7 +28,9 @@ package func describe(_ effect: Effect) -> String {
             " of \(subitem.item)\(describe(subitem.place, as: "at"))"
                 + (subitem.former.map { describe($0, as: "from") } ?? "")
         }
-        return "tell \(notice.presenter) \(notice.kind.rawValue)\(subitem ?? "") in \(notice.accessSession) "
+        let version = notice.version.map { " \($0)" } ?? ""
+        return
+            "tell \(notice.presenter) \(notice.kind.rawValue)\(version)\(subitem ?? "") in \(notice.accessSession) "
             + "for \(name(of: notice.cause))\(isOfDeletion(notice) ? " (deletion)" : "")"
     case .retarget(let claim, let item, let other): return "retarget \(claim) from \(item) to \(other)"
     case .deadlock(let deadlock):

@@ -25,6 +25,7 @@ import Coordination
 ///     remembered                            asks for the number of records in the arbiter
 ///     present p1 @1 in @5 by 50 implementing all, present p1 none by 50 implementing all
 ///     shown p1 @1 in @5, pause p1, resume p1, remove p1
+///     gained 7 @1 in @5 by 100, lost-version 7 @1 by 100, resolved 7 @1 by 100
 ///     answer ?1 p1, answer ?1 p1 failed, progress ?1
 ///     changed @1 stamp 7 under 3, changed @1 in @5 stamp 7 by 100
 ///     created @1 in @5 by 100, deleted @1 in @5 under 3, lost @1 by 100
@@ -84,6 +85,7 @@ package struct ScenarioInterpreter {
         case "changed": return try change(&words, isOngoing: false)
         case "written": return try change(&words, isOngoing: true)
         case "created", "moved", "deleted", "lost": return tell(try nameEvent(name, &words))
+        case "gained", "lost-version", "resolved": return tell(try versionEvent(name, &words))
         case "advance": return advance(by: try words.span())
         case "late":
             now = now + (try words.span())
@@ -176,6 +178,19 @@ package struct ScenarioInterpreter {
                 : .changed(item, at: place, cause, under: claim, stamp: stamp))
     }
 
+    /// Reads a change of a version, such as `gained 7 @1 in @5 by 100`, `lost-version 7 @1 by 100` or `resolved 7 @1 by 100`. The number
+    /// 0 stands for several changes.
+    private func versionEvent(_ name: String, _ words: inout CommandParser) throws(CommandSyntaxError)
+        -> ArbiterEvent
+    {
+        let kind: VersionChange.Kind = name == "gained" ? .gained : name == "resolved" ? .resolved : .lost
+        let number: UInt64 = try words.number()
+        let change = VersionChange(kind, number == 0 ? nil : VersionNumber(number))
+        let (item, place) = (try words.item(), try words.place(after: "in"))
+        try words.expect("by")
+        return .versioned(item, at: place, change, Cause(try words.party(), .write(.updating)))
+    }
+
     private mutating func setBounds(_ words: inout CommandParser) throws(CommandSyntaxError) -> [String] {
         while !words.isAtEnd { try words.bound(&bounds) }
         arbiter = Arbiter(bounds: bounds)
@@ -187,7 +202,9 @@ package struct ScenarioInterpreter {
         guard let nature = ClaimRequest.Nature(rawValue: try words.next()) else { throw CommandSyntaxError() }
         let first = try words.part()
         var rest: [ClaimRequest.Part] = []
-        while let word = words.peek, !["appends", "locks", "within", "answering", "by"].contains(word) {
+        while let word = words.peek, !["appends", "locks", "within", "answering", "by"].contains(word),
+            !word.contains("=")
+        {
             rest.append(try words.part())
         }
         var accessPattern: ClaimRequest.AccessPattern = try words.follows("appends") ? .appends : []
@@ -197,6 +214,7 @@ package struct ScenarioInterpreter {
             while let word = words.peek, UInt64(word) != nil { request.within.append(try words.claim()) }
         }
         if try words.follows("answering") { request.answering = try words.question() }
+        request.bounds = try words.claimBounds()
         if !words.isAtEnd {
             try words.expect("by")
             parties[claim] = try words.party()

@@ -25,6 +25,8 @@ package enum CommandWriter {
                 + (request.accessPattern.contains(.locks) ? " locks" : "")
                 + (within.isEmpty ? "" : " within" + within)
                 + (request.answering.map { " answering \($0)" } ?? "")
+                + (request.bounds.wait.map { " wait=\($0.milliseconds)ms" } ?? "")
+                + (request.bounds.hold.map { " hold=\($0.milliseconds)ms" } ?? "")
                 + (party.map { " by " + text(of: $0) } ?? "")
         case .event(let event): return text(of: event)
         case .advance(let span): return "advance \(span.milliseconds)ms"
@@ -136,6 +138,10 @@ package enum CommandWriter {
             return "deleted \(item)\(text(of: place, after: "in"))" + author(party, claim)
         case .lost(let item, let place, let party):
             return "lost \(item)\(text(of: place, after: "in")) by \(text(of: party))"
+        case .versioned(let item, let place, let change, let cause):
+            let verb = change.kind == .lost ? "lost-version" : change.kind.rawValue
+            return "\(verb) \(change.version?.rawValue ?? 0) \(item)\(text(of: place, after: "in"))"
+                + author(cause.party, nil)
         case .moved(let item, let move, let party, let claim):
             return "moved \(item)" + text(of: move.from, after: "from") + text(of: move.to, after: "to")
                 + (move.placeholder.map { " leaving \($0)" } ?? "")

@@ -56,6 +56,7 @@ package struct SimulationCounts: Sendable, CustomStringConvertible {
         case .created: count("fact: created")
         case .deleted: count("fact: deleted")
         case .lost: count("fact: lost")
+        case .versioned: count("fact: version changed")
         case .moved(let item, _, _, _):
             count(model.directories[item] == nil ? "fact: file moved" : "fact: directory moved")
         case .tick: if let wake = model.wake, wake < model.now { count("fact: late tick") }
@@ -71,6 +72,7 @@ package struct SimulationCounts: Sendable, CustomStringConvertible {
         if request.accessPattern.contains(.locks) { count("claim that locks") }
         if request.parts.count > 2 { count("claim of many parts") }
         if !request.within.isEmpty { count("claim within another") }
+        if request.bounds != ClaimBounds() { count("claim with its own time limits") }
         if request.answering != nil { count("claim made to answer") }
         if request.parts.contains(where: { $0.via != nil }) { count("claim through a symbolic link") }
         if request.parts.contains(where: { $0.place.link != nil }) { count("claim by a hard link") }

@@ -126,7 +126,8 @@ extension WorldModel {
         case .hurried(let id, let span): hurry(id, to: span)
         case .moved(let item, let move, _, _): self.move(item, move)
         case .tick: wakes.pass(self.now)
-        case .withdrawn, .paused, .resumed, .muted, .unmuted, .changed, .written, .created, .deleted, .lost:
+        case .withdrawn, .paused, .resumed, .muted, .unmuted, .changed, .written, .created, .deleted, .lost,
+            .versioned:
             break
         }
         switch event {

@@ -178,6 +178,9 @@ private func brief(_ event: ArbiterEvent) -> String {
     case .deleted(let item, let place, let party, let claim):
         return "deleted \(item)\(describe(place)) by \(brief(party)) \(claim?.description ?? "")"
     case .lost(let item, let place, let party): return "lost \(item)\(describe(place)) by \(brief(party))"
+    case .versioned(let item, let place, let change, let cause):
+        let version = change.version?.description ?? "some"
+        return "\(change.kind) \(version) of \(item)\(describe(place)) by \(brief(cause.party))"
     case .placed(let item, let directory):
         let parent = directory.parent.map(\.description) ?? "nothing"
         return "placed \(item) in \(parent)\(directory.isPackage ? " package" : "")"

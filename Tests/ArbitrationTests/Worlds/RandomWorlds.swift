@@ -118,7 +118,7 @@ extension Menu {
             canForce: chance.below(2) == 0, canLock: chance.below(3) == 0,
             stamps: [1, 2], removals: [PresenterID(0)],
             spans: [.milliseconds(5), .milliseconds(13), .milliseconds(38)],
-            facts: facts(&chance) + pauses(&chance) + mutes(&chance),
+            facts: facts(&chance) + pauses(&chance) + mutes(&chance) + versions(&chance),
             bounds: bounds, followsMoves: true, depth: 0)
     }
 
@@ -187,6 +187,18 @@ extension Menu {
         guard chance.below(2) == 0 else { return [] }
         let some = [[0], [1], [0, 1, 2]][chance.below(3)].map { PresenterID(UInt64($0)) }
         return [.muted(some), .unmuted(some)]
+    }
+
+    /// The events of rule N16, which are about versions of items.
+    private static func versions(_ chance: inout SeededRandom) -> [ArbiterEvent] {
+        (0..<chance.below(3)).map { number in
+            let (item, directory) = chance.one(of: places) ?? (1, 10)
+            let kind = chance.one(of: VersionChange.Kind.allCases) ?? .gained
+            let party = chance.one(of: [TestParties.parent, TestParties.editor]) ?? TestParties.parent
+            return .versioned(
+                ItemID(item), at: Place(in: directory.map { ItemID($0) }),
+                VersionChange(kind, VersionNumber(UInt64(number + 1))), Cause(party, .write(.updating)))
+        }
     }
 
     private static func facts(_ chance: inout SeededRandom) -> [ArbiterEvent] {

@@ -153,6 +153,8 @@ struct ComparisonRun {
             return .changed(item, at: now(item, place), cause, under: claim, stamp: stamp)
         case .written(let item, let place, let cause, let claim, let stamp):
             return .written(item, at: now(item, place), cause, under: claim, stamp: stamp)
+        case .versioned(let item, let place, let change, let cause):
+            return .versioned(item, at: now(item, place), change, cause)
         case .moved(let item, let move, let party, let claim):
             let from = now(item, move.from)
             places[item] = move.to

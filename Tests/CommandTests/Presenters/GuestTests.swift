@@ -118,7 +118,8 @@ struct GuestTests {
         }.wait()
         let mount = ControlledMount(mountpoint: "/m", source: "/s", user: 1, version: "0", isShared: true)
         return SharedServices(
-            mount: mount, status: FixedStatus(), preservedVersions: nil, engine: engine, documents: documents,
+            mount: mount, status: FixedStatus(), preservedVersions: nil, history: nil, engine: engine,
+            documents: documents,
             settings: nil, source: guest.source, feed: feed, log: { _ in }, watch: watch,
             rightsCache: RightsCache(at: guest.source),
             readThrottle: try loop.submit { NIOLoopBound(ReadThrottle(), eventLoop: loop) }.wait(),

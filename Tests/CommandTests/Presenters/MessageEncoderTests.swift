@@ -27,31 +27,36 @@ struct MessageEncoderTests {
         var (sequence, count) = (UInt64(0), 0)
         for cause in Self.causes {
             for (path, subitem) in Self.pairs {
-                for (notice, newPath, newSubitem) in Self.kinds {
+                for (notice, newPath, newSubitem, version) in Self.kinds {
                     sequence += 1
                     let parameters = PresenterNoticeMessage.Parameters(
                         presenter: 3, path: path, newPath: newPath, turn: 9, sequence: sequence,
-                        cause: CauseForm(cause), subitem: subitem, newSubitem: newSubitem)
+                        cause: CauseForm(cause), subitem: subitem, newSubitem: newSubitem,
+                        version: version.map { VersionIDFormat.text(of: $0.rawValue) })
                     let expected = try ServerMessage.noticeMessage(PresenterNoticeMessage(notice, parameters))
                         .encoded()
                     let bytes = try encoder.encode(
                         notice, presenter: 3, at: path, movedTo: newPath, turn: 9, sequence: sequence, cause,
-                        subitem: subitem, newSubitem: newSubitem)
+                        subitem: subitem, newSubitem: newSubitem, version: version)
                     #expect(
                         String(decoding: bytes, as: UTF8.self) == String(decoding: expected, as: UTF8.self))
                     count += 1
                 }
             }
         }
-        #expect(count == 180)
+        #expect(count == 300)
     }
 
     private static var pairs: [([UInt8], [UInt8]?)] {
         paths.flatMap { path in (paths + [nil as [UInt8]?]).map { (path, $0) } }
     }
 
-    private static var kinds: [(PresenterNotice, [UInt8]?, [UInt8]?)] {
-        [(.didMove, paths[1], nil), (.subitemDidMove, nil, paths[2]), (.reacquire, nil, nil)]
+    private static var kinds: [(PresenterNotice, [UInt8]?, [UInt8]?, VersionNumber?)] {
+        [
+            (.didMove, paths[1], nil, nil), (.subitemDidMove, nil, paths[2], nil),
+            (.reacquire, nil, nil, nil),
+            (.didGain, nil, nil, VersionNumber(.max)), (.subitemDidLose, nil, nil, VersionNumber(0x1a)),
+        ]
     }
 
     @Test("the encoder writes each event in the protocol's form, for each subscription")

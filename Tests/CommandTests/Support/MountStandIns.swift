@@ -50,12 +50,14 @@ struct SingleVersionStore: PreservedVersions {
     /// Counts the reads of the large version.
     static let reads = CallTally()
 
-    /// The small version's entry. For a path below `many`, more entries than one message can contain.
+    /// The small version's entry. For a path below `many`, more entries than one message can contain. The version of `preserved`
+    /// has a generation.
     func entries(_ query: VersionQuery, for peer: Peer) throws(VersionAccessFailure) -> VersionPage {
         let isMany = query.path == Array("many".utf8)
-        let entry = VersionForm(
+        var entry = VersionForm(
             id: "0123456789abcdef", path: isMany ? LongStatus.path : Array("a".utf8), cause: "claim", time: 0,
             size: 4, user: 0, group: 0, mode: 0o100644)
+        if query.path == Array("preserved".utf8) { entry.generation = "e5-11" }
         return VersionPage([VersionForm](repeating: entry, count: isMany ? 900 : 1), hasMore: false)
     }
 
@@ -70,7 +72,15 @@ struct SingleVersionStore: PreservedVersions {
         return Array("kept".utf8.dropFirst(Int(offset)).prefix(count))
     }
 
-    func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String? {
+    private let observers = VersionObservers()
+
+    func observe(_ body: @escaping @Sendable (PreservedChange) -> Void) { observers.add(body) }
+
+    /// Reports a change of a version to the server.
+    func tell(_ change: PreservedChange) { observers.report(change) }
+
+    func preserve(_ path: [UInt8], contents: [UInt8]?, for peer: Peer) throws(VersionAccessFailure) -> String?
+    {
         path == Array("empty".utf8) ? nil : "0123456789abcdef"
     }
 
@@ -83,6 +93,14 @@ struct SingleVersionStore: PreservedVersions {
     }
 
     func prune(_ path: [UInt8], until: Double?, for peer: Peer) throws(VersionAccessFailure) -> Int { 1 }
+}
+
+/// The functions that a server has given to a store for changes of versions.
+final class VersionObservers: Sendable {
+    private let bodies = Mutex<[@Sendable (PreservedChange) -> Void]>([])
+
+    func add(_ body: @escaping @Sendable (PreservedChange) -> Void) { bodies.withLock { $0.append(body) } }
+    func report(_ change: PreservedChange) { for body in bodies.withLock({ $0 }) { body(change) } }
 }
 
 /// A directory that is removed, with everything in it, when the test ends.
@@ -161,12 +179,13 @@ final class FakeDocuments: DocumentSource {
     private let asked = Mutex<(lookups: [String], moves: [String])>(([], []))
     private let state = Mutex<(documents: [[UInt8]: FakeDocument], processes: Int32)>(([:], 1000))
     private let hasRealProcesses: Bool
+    private let generations = Mutex<[[UInt8]: DocumentGeneration]>([:])
 
     init(hasRealProcesses: Bool = false) { self.hasRealProcesses = hasRealProcesses }
 
     func isFile(_ item: ItemID, _ status: FileStatus) -> Bool { true }
 
-    func didRegisterPresenter(_ document: any TrackedDocument) {}
+    func didRegisterPresenter(_ document: any TrackedDocument, by party: Party?) {}
 
     func find(_ path: [UInt8]) throws(LookupFailure) -> any TrackedDocument {
         asked.withLock { $0.lookups.append(String(decoding: path, as: UTF8.self)) }
@@ -206,6 +225,24 @@ final class FakeDocuments: DocumentSource {
 
     func path(of item: ItemID, at place: Place) -> [UInt8]? {
         state.withLock { $0.documents.values.first { $0.item == item }?.path }
+    }
+
+    func generation(of document: any TrackedDocument) -> DocumentGeneration? {
+        if document.path == Array("nothing".utf8) { return nil }
+        return generations.withLock { $0[document.path] } ?? DocumentGeneration("e1-1")
+    }
+
+    /// The epoch `e0` stands for the time before a crash of the daemon, and the number 0 for a dropped generation.
+    func compare(_ document: any TrackedDocument, with expected: String) -> GenerationComparison {
+        guard let now = generation(of: document) else { return .missing }
+        if expected.hasPrefix("e0-") { return .unknown(now) }
+        if expected.hasSuffix("-0") { return .forgotten(now) }
+        return now.text == expected ? .same : .changed(now)
+    }
+
+    /// Gives the document at a path a generation.
+    func set(_ generation: DocumentGeneration, at path: String) {
+        generations.withLock { $0[Array(path.utf8)] = generation }
     }
 
     func announceMove(

@@ -197,6 +197,24 @@ import Testing
         #expect(pids(document).prefix(3) == [10, 11, 12] && pids(document).suffix(20) == Array(40..<60))
     }
 
+    @Test("A living presenter keeps its sighting, even a background program; it is not taken to have read")
+    mutating func aPresenterKeepsItsSighting() {
+        let presenter = Self.opener(9, isBackground: true)
+        document.notePresenter(presenter.anchor)
+        #expect(view(presenter) == .stranger)
+        document.noteRead(by: presenter.anchor, at: start)
+        document.raise(to: 2, by: second, as: Self.stamp(2))
+        for pid in Int32(20)..<60 {
+            let reader = Self.opener(pid).anchor
+            if document.needsRoom(for: reader) { document.makeRoom { _ in false } }
+            document.noteRead(by: reader, at: start)
+        }
+        #expect(document.sightings.count == RememberedDocument.usualSightings)
+        #expect(view(presenter) != .seen && view(presenter) != .stranger)
+        document.makeRoom { $0.identity == presenter.anchor.identity }
+        #expect(view(presenter) == .stranger)
+    }
+
     @Test("A generation that changes while one program has the document open to write is this program's")
     mutating func theOnlyWriterIsTheAuthor() {
         document.noteWriter(first, by: 1)
@@ -206,6 +224,18 @@ import Testing
         #expect(document.onlyWriter == nil)
         #expect(document.removeWriter(1) != nil && document.removeWriter(1) == nil)
         #expect(document.removeWriter(2) != nil && !document.hasWriters)
+    }
+
+    @Test("When documents exchange their files, their writers go with the files")
+    func writersGoWithTheirFiles() {
+        var one = RememberedDocument(generation: 1, author: nil, stamp: Self.stamp(1))
+        var other: RememberedDocument? = RememberedDocument(generation: 2, author: nil, stamp: Self.stamp(2))
+        one.noteWriter(Self.opener(10), by: 7)
+        #expect(one.hasWriters(besides: nil) && one.hasWriters(besides: 8) && !one.hasWriters(besides: 7))
+        one.exchangeWriters(with: &other)
+        #expect(!one.hasWriters && other?.onlyWriter?.anchor.process?.number == 10)
+        other?.forgetWriters()
+        #expect(other?.hasWriters == false)
     }
 }
 
@@ -257,6 +287,20 @@ import Testing
         // A new document of the same file has no successor.
         table.remember(1, nil, as: stamp)
         #expect(!table.wasReplaced(1, at: now))
+    }
+
+    @Test("A former file with another name counts only for opens before its replacement")
+    func aFileWithAnotherNameIsFormerOnlyBeforeItsReplacement() {
+        var table = SightingTable<Int>(epoch: 1)
+        let moment = Instant(nanoseconds: 1_000_000_000_000)
+        let seen = RememberedDocument(generation: 7, author: nil, stamp: stamp).present
+        for (key, hasOtherName) in [(1, false), (2, true)] {
+            table.noteReplacement(
+                of: key, containing: seen, by: 3, at: moment, hasOtherName: hasOtherName)
+        }
+        let (before, after) = (Instant(nanoseconds: moment.nanoseconds - 1), moment + .milliseconds(1))
+        #expect(table.wasReplaced(1, at: before) && table.wasReplaced(1, at: after))
+        #expect(table.wasReplaced(2, at: before) && !table.wasReplaced(2, at: after))
     }
 
     @Test("Documents that are being written stay in a full table")

@@ -36,11 +36,16 @@ extension MountTests {
             try MountedDirectory.with(environment: user.environment) { mount in
                 let (notes, source) = (mount.path + "/a/notes.md", mount.path + "/.truce.toml")
                 try Program("mkdir").run(mount.path + "/a")
-                #expect(try Self.show(notes) == ["unseen = keep", "class = document"])
+                let others = [
+                    "keep = losses", "keep-for = 2d", "keep-count = 100", "log = changes", "wait = 15s",
+                    "hold = 10s",
+                ]
+                let shownOthers = others.map { "\($0) (the standard value)" }
+                #expect(try Self.show(notes) == ["unseen = keep", "class = document"] + others)
                 #expect(
                     try Self.show(notes, origin: true) == [
                         "unseen = keep (the standard value)", "class = document (the standard value)",
-                    ])
+                    ] + shownOthers)
                 try FileContents.write("[[paths]]\npattern = \"*.md\"\nunseen = \"fail\"\n", to: source)
                 #expect(
                     try Self.show(notes, origin: true)[0] == "unseen = fail (\(source):3, pattern '*.md')")
@@ -60,11 +65,11 @@ extension MountTests {
                         "unseen = off for background, shells (\(user.file):7, pattern '*.md')",
                         "unseen = keep (\(user.file):3, pattern '/a/')",
                         "class = document (the standard value)",
-                    ])
+                    ] + shownOthers)
                 #expect(
                     try Self.show(mount.path + "/notes.md") == [
                         "unseen = off for background, shells", "unseen = fail", "class = document",
-                    ])
+                    ] + others)
                 try Program("rm").run(user.file, source)
                 #expect(try Self.show(notes)[0] == "unseen = keep")
                 let outcome = try TruceCommand.attempt("config", "show", user.directory)
@@ -80,10 +85,10 @@ extension MountTests {
             try FileContents.write("[[paths]]\npattern = \"*\"\nunseen = \"fail\"\n", to: user.file)
             try MountedDirectory.with(environment: user.environment) { mount in
                 #expect(try Self.show(mount.path + "/a")[0] == "unseen = fail")
-                try FileContents.write("[[paths]]\npattern = \"*\"\nunseen = \"merge\"\n", to: user.file)
+                try FileContents.write("[[paths]]\npattern = \"*\"\nunseen = \"merged\"\n", to: user.file)
                 let outcome = try TruceCommand.run("config", "show", mount.path + "/a")
                 #expect(outcome.text.hasPrefix("unseen = fail\n"))
-                let problem = "\(user.file):3: unseen = \"merge\" is not in this release"
+                let problem = "\(user.file):3: 'merged' is no value of 'unseen'"
                 #expect(outcome.errorText.contains(problem), "\(outcome.errorText)")
                 #expect(outcome.errorText.contains("the rules that it had before stay in force"))
                 #expect(try TruceCommand.attempt("doctor", mount.path).text.contains(problem))
@@ -101,10 +106,44 @@ extension MountTests {
             let user = try Configuration()
             try MountedDirectory.with(environment: user.environment) { mount in
                 try FileContents.write("[programs.background]\nnames = [\"my-backup\"]\n", to: user.file)
-                // The daemon looks at its files every two seconds.
+                // An event tells the daemon of the change: no command makes it look at its files.
                 try eventually(within: .seconds(20), "the daemon to read the changed file") {
                     try TruceCommand.run("rules", mount.path).text.contains("my-backup")
                 }
+            }
+        }
+
+        @Test("A rule gives the opens of a file other time limits, and `config show` names its line (D274)")
+        func aRuleGivesOpensOtherTimeLimits() throws {
+            let user = try Configuration()
+            try FileContents.write(
+                """
+                [[paths]]
+                pattern = "brief.txt"
+                wait = "300ms"
+                [[paths]]
+                pattern = "loose.txt"
+                hold = "300ms"
+                """, to: user.file)
+            try MountedDirectory.with("wait=60s", "hold=60s", environment: user.environment) { mount in
+                let (brief, loose) = (mount.path + "/brief.txt", mount.path + "/loose.txt")
+                #expect(
+                    try Self.show(brief, origin: true).suffix(2) == [
+                        "wait = 300ms (\(user.file):3, pattern 'brief.txt')",
+                        "hold = 1m (the standard value)",
+                    ])
+                #expect(try Self.show(loose).suffix(2) == ["wait = 1m", "hold = 300ms"])
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                // A writer that has emptied its file makes others wait for the whole time.
+                let (proceeded, suspended) = (try mount.counters.proceeded, try mount.counters.suspended)
+                try holder.must("open", "b", brief, "O_WRONLY|O_CREAT|O_TRUNC")
+                try other.must("open", "b", brief, "O_WRONLY")
+                #expect(try mount.counters.proceeded == proceeded + 1)
+                #expect(try mount.counters.suspended == suspended)
+                try holder.must("open", "l", loose, "O_WRONLY|O_CREAT|O_TRUNC")
+                try other.must("open", "l", loose, "O_WRONLY")
+                #expect(try mount.counters.proceeded == proceeded + 1)
+                #expect(try mount.counters.suspended == suspended + 1)
             }
         }
 

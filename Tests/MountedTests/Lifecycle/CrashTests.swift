@@ -230,12 +230,6 @@ private struct CrashTotals {
 }
 
 extension MountedDirectory {
-    /// Returns the versions of a path except those of unseen overwrites. A program that removes or replaces a document without
-    /// having read its present contents makes such a version, too; if no save follows, the version goes after seconds.
-    func keptBesidesUnseen(_ name: String) throws -> [(id: String, cause: String)] {
-        try kept(name).filter { $0.cause != "unseen" }
-    }
-
     /// Returns the preserved versions of a path in the mount and of paths below it, as `truce versions --json` lists them: each
     /// with id and cause, newest first.
     func kept(_ name: String = "") throws -> [(id: String, cause: String)] {

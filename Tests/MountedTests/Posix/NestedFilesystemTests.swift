@@ -158,9 +158,9 @@ extension MountTests {
                     try holder.must("write", "h", " and more")
                     try holder.must("close", "h")
                     try eventually(within: .seconds(10), "what the writer left to be kept") {
-                        try mount.keptBesidesUnseen("two/document").count == (step == "unlink" ? 2 : 4)
+                        try mount.kept("two/document").count == (step == "unlink" ? 2 : 4)
                     }
-                    let kept = try mount.keptBesidesUnseen("two/document")
+                    let kept = try mount.kept("two/document")
                     for (entry, text) in zip(kept, [step + " more and more", step + " more"]) {
                         let restored = try Lab.freshDirectory("restored") + "/document"
                         try mount.restore(entry.id, to: restored)
@@ -217,7 +217,7 @@ extension MountTests {
                     control + "/" + minor, mount.path)
                 try eventually(within: .seconds(11), "the daemon to end") { kill(daemon, 0) != 0 }
                 try mount.mount()
-                let texts = try mount.keptBesidesUnseen("two/document").map { try mount.text(ofKept: $0.id) }
+                let texts = try mount.kept("two/document").map { try mount.text(ofKept: $0.id) }
                 #expect(texts == ["begun more and more", "begun more"])
                 #expect(try other.answer() != "ok")
                 #expect(try FileContents.text(of: mount.path + "/plain/1") == "1\none")

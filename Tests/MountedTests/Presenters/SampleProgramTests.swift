@@ -7,7 +7,9 @@ extension MountTests {
     @Suite struct SampleProgramTests {
         @Test(
             "A sample program for Apple's file coordination prints the expected text with the library",
-            arguments: ["NotesEditor", "FolderBrowser", "SyncAgent", "BatchCopier", "TwoPresenters"])
+            arguments: [
+                "NotesEditor", "FolderBrowser", "SyncAgent", "BatchCopier", "TwoPresenters", "VersionBrowser",
+            ])
         func sampleProgramsPrintTheExpectedText(sample: String) throws {
             try MountedDirectory.with { mount in
                 let program = try BuiltProgram.start(sample, mount.path)

@@ -12,10 +12,71 @@ extension MountTests {
             ).text
         }
 
+        /// Makes a document that was not changed a moment ago.
+        private static func makeOldDocument(in source: String) throws {
+            try FileContents.write("old", to: source + "/document")
+            try Program("touch").run("-d", "@1577836800", source + "/document")
+        }
+
+        @Test(
+            "A change that leaves size and time as they were is no secret to a comparison with an older token"
+        )
+        func aHiddenChangeIsFound() throws {
+            try MountedDirectory.with(prepare: Self.makeOldDocument) { mount in
+                let document = mount.path + "/document"
+                let (program, other) = (try ScriptedProcess(), try ScriptedProcess())
+                try program.must("read", document)
+                let token = try Self.generation(document)
+                #expect(token.hasPrefix("t"))
+                let write = {
+                    try TruceCommand.attempt("write", document, "--if-generation", token, "--", "true")
+                }
+                #expect(try write().isSuccess)
+                try other.must("open", "d", document, "O_RDWR")
+                try other.must("overwrite", "d", "new")
+                try other.must("close", "d")
+                // The token of the file itself is the same.
+                let status = try FileContents.text(of: mount.below + "/document")
+                #expect(status == "new" && Self.modified(mount.below + "/document") == 1_577_836_800)
+                let result = try write()
+                #expect(!result.isSuccess && result.errorText.contains("changed"), "\(result.errorText)")
+            }
+        }
+
+        /// The time of modification of a file, in seconds since 1970.
+        private static func modified(_ path: String) -> Int {
+            var status = stat()
+            return stat(path, &status) == 0 ? status.st_mtim.tv_sec : 0
+        }
+
+        @Test("Only files have generations", arguments: ["mkdir", "mkfifo"])
+        func onlyFilesHaveGenerations(making: String) throws {
+            try MountedDirectory.with(prepare: Self.makeOldDocument) { mount in
+                try Script("eval \"$1 other\"").run(making, at: mount.path)
+                let result = try TruceCommand.attempt("generation", mount.path + "/other")
+                #expect(result.errorText == "truce: there is no file at 'other'\n", "\(result.text)")
+            }
+        }
+
+        @Test("No program can set or remove the generation of a document")
+        func noProgramCanSetAGeneration() throws {
+            try MountedDirectory.with(prepare: Self.makeOldDocument) { mount in
+                let document = mount.path + "/document"
+                let first = try Self.generation(document)
+                for words in [
+                    ["-n", "user.truce.generation", "-v", "e1-1"], ["-x", "user.truce.generation"],
+                ] {
+                    let result = try Script("setfattr \"$@\"").attempt(arguments: words + [document])
+                    #expect(!result.isSuccess, "\(words)")
+                }
+                let below = try Program("getfattr").run("-d", "--absolute-names", mount.below + "/document")
+                #expect(try !below.text.contains("generation") && Self.generation(document) == first)
+            }
+        }
+
         @Test("A generation changes with the contents, and not with names, modes or times")
         func aGenerationChangesWithTheContents() throws {
-            let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }
-            try MountedDirectory.with(prepare: prepare) { mount in
+            try MountedDirectory.with(prepare: Self.makeOldDocument) { mount in
                 let document = mount.path + "/document"
                 let (program, other) = (try ScriptedProcess(), try ScriptedProcess())
                 let first = try Self.generation(document)
@@ -53,7 +114,7 @@ extension MountTests {
         @Test("A generation outlives a clean end of the daemon; after a crash it is unknown")
         func aGenerationOutlivesACleanEnd() throws {
             let mount = try MountedDirectory()
-            try FileContents.write("old", to: mount.path + "/document")
+            try Self.makeOldDocument(in: mount.path)
             try mount.mount()
             do {
                 let document = mount.path + "/document"

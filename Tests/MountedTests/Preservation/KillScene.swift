@@ -18,6 +18,11 @@ enum KillScene: String, CaseIterable, Sendable {
     case exchange = "a save that exchanges two names"
     case secondName = "an open by the second name of a file that was preserved by a link"
     case suspendedWriter = "a write of a suspended writer over what another program left"
+    case unseenTruncation = "a save by truncation over contents that the program has not read"
+    case unseenReplacement = "a rename over contents that the program has not read"
+    case unseenWrite = "a first write into contents that the program has not read"
+    case harmlessTruncation = "a save by truncation of the same contents"
+    case harmlessReplacement = "a rename of the same contents over the document"
 
     var options: String {
         switch self {
@@ -35,12 +40,26 @@ enum KillScene: String, CaseIterable, Sendable {
         }
     }
 
+    /// Whether the step replaces contents that its program has not read. The daemon then makes a suspected version, and
+    /// compares it after the save. If the program has saved the same contents, the version is dropped.
+    ///
+    /// The daemon brings a suspected version to the disk a moment later (D230). So a power cut can lose it, but a kill of the
+    /// daemon must not: neither its contents nor its path.
+    var isUnseen: Bool {
+        switch self {
+        case .unseenTruncation, .unseenReplacement, .unseenWrite, .harmlessTruncation, .harmlessReplacement:
+            true
+        default: false
+        }
+    }
+
     private var hasTwoNames: Bool { self == .unansweredReplacementOfLinks || self == .secondName }
 
     /// Makes the files of a round around the mount.
     func makeFiles(_ round: KillRound, in source: String) throws {
         try FileContents.write(round.written, to: "\(source)/\(round.document)")
-        try FileContents.write(round.new, to: "\(source)/\(round.other)")
+        let others = self == .harmlessReplacement ? round.old : round.new
+        try FileContents.write(others, to: "\(source)/\(round.other)")
         if hasTwoNames {
             try Program("ln").run("\(source)/\(round.document)", "\(source)/\(round.secondName)")
         }
@@ -62,8 +81,10 @@ enum KillScene: String, CaseIterable, Sendable {
             presenter.send(SIGSTOP)
             return presenter
         }
+        if isUnseen { try stage.other.must("read", document) }
         try stage.holder.must("open", "h", document, "O_WRONLY")
         try stage.holder.must("place", "h", round.mark)
+        if isUnseen { try stage.holder.must("close", "h") }
         if self == .secondName {
             try stage.other.must("rename", "\(stage.path)/\(round.other)", document)
             try stage.holder.must("close", "h")
@@ -85,7 +106,16 @@ enum KillScene: String, CaseIterable, Sendable {
             return byOther(["open", "w", document, "O_WRONLY|O_APPEND"], ["write", "w", round.later])
         case .truncation: return byOther(["truncate", document, "0"])
         case .shortening: return byOther(["truncate", document, "7"])
-        case .replacement, .unansweredReplacement, .unansweredReplacementOfLinks:
+        case .unseenTruncation:
+            return byOther(
+                ["open", "w", document, "O_WRONLY|O_TRUNC"], ["write", "w", round.new], ["close", "w"])
+        case .harmlessTruncation:
+            return byOther(
+                ["open", "w", document, "O_WRONLY|O_TRUNC"], ["write", "w", round.old], ["close", "w"])
+        case .unseenWrite:
+            return byOther(["open", "w", document, "O_RDWR"], ["place", "w", round.later], ["close", "w"])
+        case .replacement, .unansweredReplacement, .unansweredReplacementOfLinks, .unseenReplacement,
+            .harmlessReplacement:
             return byOther(["rename", other, document])
         case .removal: return byOther(["unlink", document])
         case .backupSave:
@@ -116,7 +146,7 @@ enum KillScene: String, CaseIterable, Sendable {
         let over = round.later + round.old.dropFirst(round.later.count)
         let basic: Set<String> = [round.old, round.new, "", round.later]
         return switch self {
-        case .overwritingOpen: basic.union([String(over)])
+        case .overwritingOpen, .unseenWrite: basic.union([String(over)])
         case .appendingOpen: basic.union([round.old + round.later])
         case .shortening: basic.union([String(round.old.prefix(7))])
         case .suspendedWriter: basic.union([round.later + round.new.dropFirst(round.later.count)])
@@ -134,13 +164,14 @@ struct KillRound {
     /// All names of the round that can have the old contents.
     var names: [String] { [document, other, secondName, document + "~"] }
 
-    /// The contents before the writer writes. They are so long that a copy takes several pages.
-    var written: String { String(repeating: "line of round \(number)\n", count: 8000) }
+    /// The contents before the writer writes. They are so long that a copy takes several pages. They are one line, because a
+    /// command of an actor is one line.
+    var written: String { String(repeating: "words of round \(number) ", count: 8000) }
     /// The text that the writer writes to the beginning of the document.
     var mark: String { "held" }
     /// The contents that must not be lost.
     var old: String { mark + written.dropFirst(mark.count) }
-    /// The contents that another program saves. They are one line, because a command of an actor is one line.
+    /// The contents that another program saves. They are one line, too.
     var new: String { String(repeating: "new words of round \(number) ", count: 6000) }
     var later: String { "later" }
 }

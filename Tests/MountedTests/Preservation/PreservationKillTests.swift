@@ -8,8 +8,9 @@ import Testing
 /// old contents are in their file, or they are a version. No version is ever incomplete.
 ///
 /// In each round a program takes a step that destroys contents, and `Tests/CallKiller` kills the daemon just before one of its
-/// calls that change files. In an ordinary run, the calls are chosen at random. In the run of `Scripts/test --all` the daemon is
-/// killed at each of these calls. A kill between two of them leaves the same files as a kill before the second one.
+/// calls that change files. In some rounds it then kills the next daemon in its recovery. In an ordinary run, the calls are
+/// chosen at random. In the run of `Scripts/test --all` the daemon is killed at each of these calls. A kill between two of
+/// them leaves the same files as a kill before the second one.
 extension MountTests {
     @Suite struct PreservationKillTests {
         @Test("Contents survive a kill at each system call of a preservation", arguments: KillScene.allCases)
@@ -31,25 +32,33 @@ extension MountTests {
             withExtendedLifetime(filesystem) {}
         }
 
-        /// Plays the rounds of a scene. Each round but the last ends with the death of the daemon.
-        private static func play(_ scene: KillScene, in source: KillSource) throws {
+        /// The daemon is killed at a call of a preservation. The next daemon finds the store that the kill has left. It is killed
+        /// at a call of its start: of the recovery, or of the mount after it.
+        @Test(
+            "Contents survive a kill at each system call of the recovery after such a kill",
+            arguments: [KillScene.unseenTruncation, .unseenReplacement, .harmlessTruncation, .secondName])
+        func contentsSurviveAKillInRecovery(scene: KillScene) throws {
+            let source = try KillSource(try Lab.freshDirectory("kills"))
+            try Self.play(scene, in: source, killingRecovery: true)
+        }
+
+        /// Plays the rounds of a scene. Each round ends with the death of the daemon.
+        private static func play(
+            _ scene: KillScene, in source: KillSource, killingRecovery: Bool = false
+        ) throws {
             let seed = UInt64.random(in: 1...999_999_999)
-            var random = SeededGenerator(seed)
-            var (kills, survived) = (0, false)
+            var schedule = KillSchedule(seed: seed, killingRecovery: killingRecovery)
+            var (kills, number) = (0, 0)
             let began = ContinuousClock.now
             do {
-                try source.mount(scene.options)
-                for number in 1... {
-                    if Lab.isLong ? survived : number > roundsOfShortRun { break }
-                    let call = Lab.isLong ? number : Int.random(in: 1...callsOfShortRun, using: &random)
-                    let round = KillRound(number: number)
-                    let told = try play(round, of: scene, in: source, killingAt: call)
-                    survived = told.hasPrefix("killed after")
-                    kills += survived ? 0 : 1
-                    print("\(scene.rawValue), call \(call): \(told)")
-                    guard call < mostCalls else {
-                        throw TestFailure("the step makes more than \(call) calls")
-                    }
+                try source.mount(scene)
+                while let moment = schedule.next {
+                    number += 1
+                    let told = try play(
+                        KillRound(number: number), of: scene, in: source, killingAt: moment)
+                    kills += told.kills
+                    print("\(scene.rawValue), \(moment.description): \(told.description)")
+                    try schedule.note(told)
                 }
                 try source.unmount()
             } catch {
@@ -59,21 +68,16 @@ extension MountTests {
             print("\(scene.rawValue): \(kills) kills from seed \(seed), \(ContinuousClock.now - began)")
         }
 
-        private static let roundsOfShortRun = 1
-        /// An ordinary run chooses one of so many calls. If the step makes fewer calls, the daemon is killed after the step.
-        private static let callsOfShortRun = 18
-        private static let mostCalls = 2000
-
-        /// Plays one round. Returns what the killer said.
+        /// Plays one round. Returns what the killers said.
         private static func play(
-            _ round: KillRound, of scene: KillScene, in source: KillSource, killingAt call: Int
-        ) throws -> String {
+            _ round: KillRound, of scene: KillScene, in source: KillSource, killingAt moment: KillMoment
+        ) throws -> KillOutcome {
             try scene.makeFiles(round, in: source.below)
             let daemon = try source.daemon
             let stage = KillStage(
                 path: source.path, holder: try ScriptedProcess(), other: try ScriptedProcess())
             let presenter = try scene.prepare(round, stage)
-            let killer = try BuiltProgram.start("CallKiller", "\(daemon.pid)", "\(call)", "changing")
+            let killer = try BuiltProgram.start("CallKiller", "\(daemon.pid)", "\(moment.call)", "changing")
             try eventually(within: .seconds(10), "the killer to trace\n\(killer.errorText)") {
                 killer.text.hasPrefix("tracing\n")
             }
@@ -82,14 +86,78 @@ extension MountTests {
                 guard try program.ask(words).hasPrefix("ok") else { break }
                 succeeded += 1
             }
-            // A daemon that still lives has answered this command after the step. It is then killed here.
-            if !killer.hasEnded { _ = try TruceCommand.attempt("status", source.path) }
+            try source.awaitEnd(of: scene, killer)
             killer.send(SIGTERM)
-            let told = try killer.wait(within: .seconds(20), for: "the kill").requireSuccess().text
+            let text = try killer.wait(within: .seconds(20), for: "the kill").requireSuccess().text
             _ = try daemon.wait(within: .seconds(10), for: "the daemon's death")
             presenter?.send(SIGKILL)
-            try source.check(scene, round, after: succeeded, "\(scene.rawValue), call \(call), \(told)")
-            return told.split(separator: "\n").last.map(String.init) ?? ""
+            var told = KillOutcome(step: lastLine(text))
+            if let call = moment.recoveryCall {
+                told.recovery = lastLine(try source.recover(scene, killingAt: call))
+            }
+            let what = "\(scene.rawValue), \(moment.description), \(told.description)"
+            try source.check(scene, round, after: succeeded, what)
+            return told
+        }
+
+        private static func lastLine(_ text: String) -> String {
+            text.split(separator: "\n").last.map(String.init) ?? ""
+        }
+    }
+}
+
+/// The number of the call before which the daemon is killed in one round.
+private struct KillMoment {
+    var call: Int
+    /// The number of the call of the next daemon before which this daemon is killed, too; nil if it is not killed.
+    var recoveryCall: Int?
+
+    var description: String { "call \(call)" + (recoveryCall.map { ", call \($0) of the recovery" } ?? "") }
+}
+
+/// What the killers said in one round.
+private struct KillOutcome {
+    var step: String
+    var recovery: String?
+
+    var hasSurvivedStep: Bool { Self.hasSurvived(step) }
+    var hasSurvivedRecovery: Bool { recovery.map(Self.hasSurvived) ?? true }
+    var kills: Int { (hasSurvivedStep ? 0 : 1) + (hasSurvivedRecovery ? 0 : 1) }
+    var description: String { ([step] + (recovery.map { [$0] } ?? [])).joined(separator: "; recovery ") }
+
+    private static func hasSurvived(_ text: String) -> Bool { text.hasPrefix("killed after") }
+}
+
+/// The moments at which the daemon is killed: one at random in an ordinary run, and all of them in a long one.
+private struct KillSchedule {
+    /// An ordinary run chooses one of so many calls. If there are fewer calls, the daemon is killed after the last call.
+    private static let callsOfShortRun = 18
+    private static let recoveryCallsOfShortRun = 10
+    private static let mostCalls = 2000
+
+    private let killsRecovery: Bool
+    private(set) var next: KillMoment?
+
+    init(seed: UInt64, killingRecovery: Bool) {
+        killsRecovery = killingRecovery
+        var random = SeededGenerator(seed)
+        func number(upTo most: Int) -> Int { Lab.isLong ? 1 : Int.random(in: 1...most, using: &random) }
+        next = KillMoment(
+            call: number(upTo: Self.callsOfShortRun),
+            recoveryCall: killsRecovery ? number(upTo: Self.recoveryCallsOfShortRun) : nil)
+    }
+
+    mutating func note(_ told: KillOutcome) throws {
+        guard let moment = next, Lab.isLong else { return next = nil }
+        guard max(moment.call, moment.recoveryCall ?? 0) < Self.mostCalls else {
+            throw TestFailure("more calls than in \(moment.description)")
+        }
+        if let call = moment.recoveryCall, !told.hasSurvivedRecovery {
+            next?.recoveryCall = call + 1
+        } else if told.hasSurvivedStep {
+            next = nil
+        } else {
+            next = KillMoment(call: moment.call + 1, recoveryCall: killsRecovery ? 1 : nil)
         }
     }
 }
@@ -120,14 +188,41 @@ private final class KillSource {
         }
     }
 
-    func mount(_ options: String) throws {
-        let data = try Lab.dataPath == .daemon ? "data=daemon" : "data=auto"
-        let daemon = try TruceCommand.start("mount", "-f", path, "-o", "\(options),\(data)")
+    func mount(_ scene: KillScene) throws {
+        let daemon = try TruceCommand.start("mount", "-f", path, "-o", try options(of: scene))
         try eventually(within: .seconds(20), "a mount on \(path)\n\(daemon.errorText)") {
             if daemon.hasEnded { throw TestFailure("no mount: \(daemon.errorText)") }
             return daemon.text.contains("\n")
         }
         running = daemon
+    }
+
+    /// Waits until the daemon has done all work of a scene, or is dead.
+    func awaitEnd(of scene: KillScene, _ killer: RunningProgram) throws {
+        try eventually(within: .seconds(20), "the overwrites to be compared") {
+            if killer.hasEnded { return true }
+            // A daemon that still lives has answered this command after the step.
+            let result = try TruceCommand.attempt("status", "--json", path)
+            guard result.isSuccess, scene.isUnseen else { return true }
+            let counters = try MountStatus(json: result.output).counters
+            return counters.unseen + counters.harmless == counters.suspected && counters.suspected > 0
+        }
+    }
+
+    /// Mounts the source of a killed daemon again, and kills the new daemon at a call of its start. Returns the killer's output.
+    func recover(_ scene: KillScene, killingAt call: Int) throws -> String {
+        let command = [try Lab.variable("TRUCE_BINARY"), "mount", "-f", path, "-o", try options(of: scene)]
+        let killer = try BuiltProgram.start(
+            "CallKiller", arguments: ["start", "\(call)", "changing"] + command, input: .none)
+        try eventually(within: .seconds(20), "a mount on \(path), or a kill\n\(killer.errorText)") {
+            killer.hasEnded || killer.text.split(separator: "\n").contains { !$0.hasPrefix("tracing") }
+        }
+        killer.send(SIGTERM)
+        return try killer.wait(within: .seconds(20), for: "the kill in recovery").requireSuccess().text
+    }
+
+    private func options(of scene: KillScene) throws -> String {
+        scene.options + (try Lab.dataPath == .daemon ? ",data=daemon" : ",data=auto")
     }
 
     func unmount() throws {
@@ -149,9 +244,10 @@ private final class KillSource {
             .map { String(decoding: $0, as: UTF8.self) }
         let whole = scene.whole(round).union([round.written])
         for text in files { #expect(whole.contains(text), "\(what): a file has \(Self.summary(text))") }
-        try mount(scene.options)
+        try mount(scene)
         let daemon = try daemon
         var versions = try list(round)
+        #expect(!versions.contains { $0.standing == "suspected" }, "\(what): a version is left undecided")
         let contents = try versions.map { try self.text(of: $0) }
         for text in scene.endangered(round, after: succeeded) {
             let exists =
@@ -178,6 +274,7 @@ private final class KillSource {
         let id: String
         /// Whether the version is listed under one of the names of the round.
         let isOfRound: Bool
+        let standing: String
     }
 
     /// The versions that no former round had, oldest first.
@@ -186,6 +283,7 @@ private final class KillSource {
             struct Entry: Decodable {
                 var id: String
                 var path: String
+                var standing: String
             }
             var entries: [Entry]
         }
@@ -195,7 +293,7 @@ private final class KillSource {
             .filter { !known.contains($0.id) }
             .map { entry in
                 let name = entry.path.split(separator: "/").last.map(String.init) ?? ""
-                return Version(id: entry.id, isOfRound: names.contains(name))
+                return Version(id: entry.id, isOfRound: names.contains(name), standing: entry.standing)
             }
     }
 

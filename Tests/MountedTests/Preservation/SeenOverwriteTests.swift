@@ -111,6 +111,7 @@ extension MountTests {
                     "python3 -c 'import json; d = json.load(open(\"document\")); d[\"b\"] = 2; json.dump(d, open(\"document\", \"w\"))'",
                     "git commit -qam $RANDOM", "sort -o document document",
                     "rsync --ignore-times other document",
+                    "printf 'document: other\\n\\tcp other document\\n' >Makefile; touch other; make --silent",
                     "cp other document", "sponge document <other", "perl -pi -e 's/1/3/' document",
                     "git checkout -q -- document", "vim -Nu NONE -i NONE -n -es -c '%s/$/ /' -c wq document",
                     "tar cf all.tar document; tar xf all.tar",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Glibc
+import Foundation
 import TestSupport
 import Testing
 
@@ -165,6 +165,71 @@ extension MountTests {
                 try eventually(within: .seconds(30), "Emacs to have read") { editor.text.contains("ready") }
                 try ScriptedProcess().must("put", document, Self.others.oneLine)
                 try editor.type("\n")
+                try editor.wait(within: .seconds(20)).requireSuccess()
+                #expect(try FileContents.text(of: mount.below + "/document") == "by me " + Self.old)
+                try Self.checkLoss([Self.others.oneLine], in: mount)
+            }
+        }
+
+        /// The editors that need a terminal, each with the keys that save.
+        private static let terminalEditors = [
+            ("nano --ignorercfiles", ["\u{0F}", "\r"], "\u{18}"),
+            ("nano --ignorercfiles --backup", ["\u{0F}", "\r"], "\u{18}"),
+            ("micro -config-dir ../settings", ["\u{13}"], "\u{11}"),
+        ]
+
+        @Test("An editor in a terminal preserves what another program has saved", arguments: terminalEditors)
+        func anEditorInATerminalPreservesWhatAnotherProgramHasSaved(
+            command: String, save: [String], leave: String
+        ) throws {
+            let prepare = { (source: String) in try FileContents.write(Self.old, to: source + "/document") }
+            try MountedDirectory.with(prepare: prepare) { mount in
+                try Script("mkdir -p \"$1\"/../settings").run(mount.path)
+                let editor = try Program("script").start(
+                    "--quiet", "--return", "--flush", "--command",
+                    "stty rows 24 cols 80; exec env TERM=xterm \(command) document", "/dev/null",
+                    at: mount.path, input: .keyboard)
+                try eventually(within: .seconds(20), "\(command) to have read") {
+                    editor.text.contains("three")
+                }
+                try editor.type("by me ")
+                try eventually(within: .seconds(20), "\(command) to have changed its text") {
+                    editor.text.contains("Modified") || editor.text.contains("+ (")
+                }
+                // The editor would ask whether it may save over a newer file. So the file's times stay as they were.
+                try Program("python3").run(
+                    "-c", Self.quietly, mount.path + "/document", Self.others.oneLine)
+                for keys in save { try editor.type(keys) }
+                let saved = "by me " + Self.old
+                try eventually(within: .seconds(20), "\(command) to save") {
+                    try FileContents.text(of: mount.below + "/document") == saved
+                }
+                try editor.type(leave)
+                _ = try editor.wait(within: .seconds(20))
+                try Self.checkLoss([Self.others.oneLine], in: mount)
+            }
+        }
+
+        @Test("Kakoune preserves what another program has saved", arguments: ["overwrite", "replace"])
+        func kakounePreservesWhatAnotherProgramHasSaved(method: String) throws {
+            let prepare = { (source: String) in try FileContents.write(Self.old, to: source + "/document") }
+            try MountedDirectory.with(prepare: prepare) { mount in
+                let (document, place) = (mount.path + "/document", try Lab.freshDirectory("kakoune"))
+                try Script("mkfifo \"$1/go\"").run(place)
+                let commands = """
+                    set-option global writemethod \(method)
+                    execute-keys 'ggiby<space>me<space><esc>'
+                    nop %sh{ : >'\(place)/ready'; read -r line <'\(place)/go' }
+                    write!
+                    quit!
+                    """
+                let editor = try Program("kak").start(
+                    "-n", "-ui", "dummy", "-e", commands, document, input: .keyboard)
+                try eventually(within: .seconds(20), "Kakoune to have read") {
+                    FileManager.default.fileExists(atPath: place + "/ready")
+                }
+                try ScriptedProcess().must("put", document, Self.others.oneLine)
+                try Script("echo >\"$1/go\"").run(place)
                 try editor.wait(within: .seconds(20)).requireSuccess()
                 #expect(try FileContents.text(of: mount.below + "/document") == "by me " + Self.old)
                 try Self.checkLoss([Self.others.oneLine], in: mount)

@@ -3,6 +3,7 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
+import VersionStore
 
 /// Manages names that are missing in the middle of a save. Look-ups of such a name by other programs wait until a file has the
 /// name again.
@@ -97,13 +98,28 @@ final class SaveLifecycle: Sendable {
         if pendingSave.evidence != .move {
             let claimant = engine.claimant(of: pendingSave.claim)
             engine.journal.note(end.step, at: Engine.now, claim: pendingSave.claim, by: claimant)
-            if end == .expired { identity.abandonName(of: pendingSave, by: claimant) }
+            if end == .expired {
+                identity.abandonName(of: pendingSave, by: claimant)
+                noteDeletion(of: pendingSave)
+            }
             engine.end(pendingSave.claim)
         }
         let directory = NodeID(pendingSave.directory.rawValue)
         saves.forgetListings(waitingFor: pendingSave.claim)
         saves.publishResolved(pendingSave.name, in: directory)
         saves.publishProgress(in: directory)
+    }
+
+    /// Notes in the history that a document is deleted: its name was taken away as if in a save, and no file has got it.
+    private func noteDeletion(of pendingSave: PendingSave) {
+        guard context.history.isRecording,
+            let directory = nodes[NodeID(pendingSave.directory.rawValue)]
+        else { return }
+        let caller = Caller(user: OwnProcess.user, group: 0, thread: pendingSave.thread, umask: 0)
+        context.history.note(
+            .removed(FileRights(user: OwnProcess.user, group: 0, mode: 0o600, accessControlList: nil)),
+            NameChange(NameBytes(pendingSave.name), in: directory, caller: caller),
+            by: Author(program: [], process: pendingSave.saver.process.number))
     }
 
     /// Notes that a thread has taken a document's name away. If the thread has taken away several names in this

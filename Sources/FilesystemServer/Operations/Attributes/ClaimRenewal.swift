@@ -18,8 +18,11 @@ extension SetAttributes {
         let part = ClaimRequest.Part(
             handle.node.item, AccessTable.resizing(to: 0), at: places.place(of: handle.node))
         // After the truncation, the handle no longer counts as one that only appends.
-        let request = ClaimRequest(
+        var request = ClaimRequest(
             claim, .handle, part, accessPattern: data.accessPattern(of: handle).subtracting(.appends))
+        if let bounds = context.bounds(forFileAt: handle.node.path, usedBy: handle.thread) {
+            request.bounds = bounds
+        }
         switch engine.claim(request, by: handle) {
         case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
         case .waiting:

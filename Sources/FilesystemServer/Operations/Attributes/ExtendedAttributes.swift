@@ -128,7 +128,9 @@ final class ExtendedAttributes: Sendable {
         reply: consuming Reply
     ) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        guard id != .root || !Self.isServed(name) else { return reply.fail(.notPermitted) }
+        guard id != .root || !Self.isServed(name), strcmp(name, Generation.attribute) != 0 else {
+            return reply.fail(.notPermitted)
+        }
         let caller = reply.caller
         guard let reply = coordinator.retryIfRenamedOutOfBand(caller, fromFile: node, reply) else { return }
         coordinator.clearRetryMark(caller)

@@ -23,6 +23,7 @@ final class SetAttributes: Sendable {
     let coordinator: RetryCoordinator
     let attributeReplies: AttributeReplies
     let unsavedStats: UnsavedStats
+    let writeHistory: WriteHistory
     let closer: HandleCloser
     let engine: Engine
     let processes: ProcessResolver
@@ -35,7 +36,8 @@ final class SetAttributes: Sendable {
         _ shownAttributes: ShownAttributes, _ preserver: ContentPreserver, _ cleanWriters: CleanWriters,
         _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents, _ saveLifecycle: SaveLifecycle,
         _ coordinator: RetryCoordinator,
-        _ attributeReplies: AttributeReplies, _ unsavedStats: UnsavedStats, _ closer: HandleCloser
+        _ attributeReplies: AttributeReplies, _ unsavedStats: UnsavedStats, _ writeHistory: WriteHistory,
+        _ closer: HandleCloser
     ) {
         self.context = context
         self.sourceWatch = sourceWatch
@@ -49,6 +51,7 @@ final class SetAttributes: Sendable {
         self.coordinator = coordinator
         self.attributeReplies = attributeReplies
         self.unsavedStats = unsavedStats
+        self.writeHistory = writeHistory
         self.closer = closer
         engine = context.engine
         processes = context.processes
@@ -166,6 +169,7 @@ final class SetAttributes: Sendable {
                 let access =
                     change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes
                 events.noteChange(of: node, access, under: claim, byThread: caller.thread)
+                if change.size != nil { noteResizeInHistory(of: node, by: caller) }
             }
             sourceWatch.finishOwnChange(node, own)
             let valid = attributeReplies.validity(of: node, to: caller.thread)
@@ -174,6 +178,12 @@ final class SetAttributes: Sendable {
         } catch {
             if handle == nil { coordinator.failWithRetry(reply, error) } else { reply.fail(error) }
         }
+    }
+
+    private func noteResizeInHistory(of node: Node, by caller: Caller) {
+        guard context.history.isRecording else { return }
+        context.history.note(
+            .closed(nil), node, by: context.processes.author(ofThread: caller.thread), user: caller.user)
     }
 
     /// Called when a program is about to set the modification time of a file. Notes this in the handle of each writer

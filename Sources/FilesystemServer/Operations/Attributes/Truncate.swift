@@ -14,28 +14,41 @@ extension SetAttributes {
         let kind = ClaimedRequest.Kind.resizing(node, below: node.parent)
         let part = ClaimRequest.Part(
             node.item, AccessTable.resizing(to: change.size ?? 0), at: places.place(of: node))
-        let request = ClaimedRequest(
-            kind, ClaimRequest(engine.makeClaimID(), .handleless, part), by: caller.thread,
-            processes: processes)
-        coordinator.coordinate(request, after: coordinator.takeRetriedRequest(kind, by: caller), reply: reply)
-        {
+        var claim = ClaimRequest(engine.makeClaimID(), .handleless, part)
+        if let bounds = context.bounds(forFileAt: node.path, usedBy: caller.thread) { claim.bounds = bounds }
+        let request = ClaimedRequest(kind, claim, by: caller.thread, processes: processes)
+        coordinator.coordinate(
+            request, after: coordinator.takeRetriedRequest(kind, by: caller),
+            during: unseenOverwrites.pause(beforeResizing: node, by: caller.thread), reply: reply
+        ) {
             [self] request, grant, reply in
-            applyResize(change, on: node, request, grant, reply: reply)
+            guard context.policies.mergesSaves else {
+                return applyResize(change, on: node, request, grant, in: nil, reply: reply)
+            }
+            let parked = Parked(reply)
+            unseenOverwrites.merges.passSoon(node.id) { [self] passage in
+                guard let reply = parked.take() else { return engine.end(request.claim) }
+                applyResize(change, on: node, request, grant, in: passage, reply: reply)
+            }
         }
     }
 
+    /// `passage`: until its end, the file is not merged.
     private func applyResize(
         _ change: AttributeChange, on node: Node, _ request: ClaimedRequest, _ grant: Grant,
-        reply: consuming Reply
+        in passage: MergePassage?, reply: consuming Reply
     ) {
+        defer { withExtendedLifetime(passage) {} }
         let claim = request.claim
         let isEndangering =
             cleanWriters.endangers(grant, by: claim)
             || unsavedStats.hasUnreadSave(node.item, by: request.thread)
             || engine.runs.hasForeignChange(of: node.item, for: request.identify)
         let review = unseenOverwrites.review(node, by: request.thread)
+        let author = context.processes.author(ofThread: request.thread)
+        let isKept = writeHistory.isDue(node, by: author, thread: request.thread)
         guard
-            isEndangering || node.hasLinksWithoutWriters || review != nil
+            isEndangering || isKept || node.hasLinksWithoutWriters || review != nil
                 || engine.suspendedWriter(beside: claim) != nil
         else {
             apply(change, to: node, under: claim, reply: reply)
@@ -47,14 +60,17 @@ extension SetAttributes {
             let step = { [self] in
                 if let reply = parked.take() { apply(change, to: node, under: claim, reply: reply) }
             }
-            defer { engine.end(claim) }
+            defer { withExtendedLifetime(passage) { engine.end(claim) } }
             if let review,
-                !unseenOverwrites.prepare(review, by: request, thread: request.thread, mayLink: false)
+                !unseenOverwrites.prepare(
+                    review, by: request, thread: request.thread, mayLink: false,
+                    isPreserved: isEndangering)
             {
                 return refuse(parked)
             }
             do throws(StoreError) {
                 try preserver.detachLinks(of: node)
+                if isKept { writeHistory.preserve(node, by: author, user: request.user) }
                 if isEndangering {
                     try preserver.preserveContents(
                         of: node, because: grant.preservationCause, by: request, doubting: context.isTimeRacy,

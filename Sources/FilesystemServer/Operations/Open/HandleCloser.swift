@@ -25,15 +25,17 @@ final class HandleCloser: Sendable {
     private let saves: SaveTracker
     private let lingeringHandles: LingeringHandles
     private let unseenOverwrites: UnseenOverwrites
+    private let merger: SaveMerger
 
     init(
         _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
         _ preserver: ContentPreserver, _ saves: SaveTracker, _ cleanWriters: CleanWriters,
         _ closePreserver: ClosePreserver, _ conflictCopies: ConflictCopies,
-        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents,
+        _ unseenOverwrites: UnseenOverwrites, _ merger: SaveMerger, _ events: DocumentEvents,
         _ saveLifecycle: SaveLifecycle
     ) {
         self.unseenOverwrites = unseenOverwrites
+        self.merger = merger
         self.context = context
         self.sourceWatch = sourceWatch
         self.preserver = preserver
@@ -120,6 +122,7 @@ final class HandleCloser: Sendable {
         saveLifecycle.noteUse(by: handle)
         let change = handle.mayWrite ? sourceWatch.noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
+        context.history.noteClose(handle)
         if handle.mayWrite { cleanWriters.discardProvisionalCopy(beside: handle) }
         data.noteEnd(ofLocksBy: handle)
         data.endPageCaching(of: handle)
@@ -132,28 +135,26 @@ final class HandleCloser: Sendable {
         handle.closeFile(forGood: true)
         data.leaveRoute(handle)
         sourceWatch.finishOwnChange(handle.node, change)
-        if handle.mayWrite || handle.truncates, handle.node.isRemembered {
-            let suspicions = unseenOverwrites.sightings.noteClosed(handle)
-            if !suspicions.isEmpty { return settle(suspicions, of: handle) }
-        }
-        finishLeaving(handle)
+        let suspicions = handle.mayWrite || handle.truncates ? merger.noteClosed(handle) : []
+        if suspicions.isEmpty { finishLeaving(handle) } else { settle(suspicions, of: handle) }
     }
 
-    /// Reads the contents that the program has left, before another program can change them. Compares them afterwards.
+    /// Reads the contents that the program has left, before another program can change them, and perhaps merges them. Compares
+    /// them afterwards.
     private func settle(_ suspicions: [Suspicion], of handle: Handle) {
         let node = handle.node
-        context.work(on: node, for: .preserving) { [self] in
-            let saved = unseenOverwrites.contents(of: node, for: suspicions)
-            finishLeaving(handle)
+        merger.merge(suspicions, into: node) { [self] saved in
+            finishLeaving(handle, isMerged: saved == nil)
+            guard let saved else { return }
             unseenOverwrites.settle(suspicions, by: saved, at: node.path)
         }
     }
 
-    private func finishLeaving(_ handle: Handle) {
+    private func finishLeaving(_ handle: Handle, isMerged: Bool = false) {
         let hasMore = handle.hasPreservedFile
         guard handle.mayWrite || handle.truncates, hasMore || cleanWriters.mayBeOverwrittenUnseen(handle)
         else {
-            return end(handle)
+            return end(handle, isMerged: isMerged)
         }
         // Whether the program has written is checked now, and not later on the worker. Before the worker runs, the program may
         // set the file's times back and so hide its writes.
@@ -165,7 +166,7 @@ final class HandleCloser: Sendable {
             if mayHaveWritten, cleanWriters.mayBeOverwrittenUnseen(handle) {
                 closePreserver.preserveVersion(leftBy: handle, atEnd: true)
             }
-            end(handle)
+            end(handle, isMerged: isMerged)
             handle.releaseNode()
             preserver.letGoOfGrown(by: handle)
         }
@@ -206,8 +207,9 @@ final class HandleCloser: Sendable {
         }
     }
 
-    private func end(_ handle: Handle) {
+    private func end(_ handle: Handle, isMerged: Bool) {
         events.noteChange(by: handle)
+        if isMerged { events.noteMerge(of: handle.node) }
         handle.settleVersions()
         if handle.hasClaim { engine.end(handle.currentClaim) }
         handle.node.unpin()

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
@@ -16,6 +17,7 @@ final class HandleOpener: Sendable {
     private let closer: HandleCloser
     private let engine: Engine
     private let submounts: Submounts
+    private let unseenOverwrites: UnseenOverwrites
     private let sightings: Sightings
 
     init(
@@ -33,11 +35,14 @@ final class HandleOpener: Sendable {
         self.closer = closer
         engine = context.engine
         submounts = context.submounts
+        self.unseenOverwrites = unseenOverwrites
         sightings = unseenOverwrites.sightings
     }
 
     /// Opens a file and answers the request. The claim of the handle was granted before, or the file needs no claim.
-    func open(_ handle: Handle, reply: consuming Reply) {
+    ///
+    /// `passage`: until its end, the file is not merged. From then on, the handle prevents that.
+    func open(_ handle: Handle, in passage: MergePassage?, reply: consuming Reply) {
         let isPresented = events.identifyWriter(of: handle)
         do throws(Errno) {
             // The kernel checks only whether this mount forbids execution. The mount on which the file lies is checked
@@ -47,6 +52,8 @@ final class HandleOpener: Sendable {
             }
             let route = try begin(handle, isPresented: isPresented, for: reply)
             handle.node.noteOpened()
+            if !handle.mayWrite { noteReadInHistory(handle) }
+            passage?.end()
             answer(handle, by: route, reply: reply)
         } catch {
             endUnopened(handle)
@@ -56,6 +63,22 @@ final class HandleOpener: Sendable {
                 coordinator.failWithRetry(reply, error)
             }
         }
+    }
+
+    /// Notes an open for reading in the history, if the file is presented, or if a rule asks for it.
+    @inline(__always)
+    private func noteReadInHistory(_ handle: Handle) {
+        guard engine.hasAwareClients || context.policies.hasReadRules, context.history.isRecording,
+            isReadLogged(handle)
+        else { return }
+        context.history.note(
+            .read, handle.node, by: context.processes.author(ofThread: handle.thread), user: handle.user)
+    }
+
+    private func isReadLogged(_ handle: Handle) -> Bool {
+        if engine.hasAwareClients, engine.isPresented(handle.item) { return true }
+        guard context.policies.hasReadRules else { return false }
+        return context.policy(of: .log, forFileAt: handle.node.path, usedBy: handle.thread) == .reads
     }
 
     /// Connects a handle with the file's data, and adds the handle to the table. Truncates the file if the open asks
@@ -142,6 +165,7 @@ final class HandleOpener: Sendable {
     /// claim.
     func endUnopened(_ handle: Handle) {
         handle.closeFile(forGood: true)
+        unseenOverwrites.abandonOpen(of: handle)
         guard !handle.linkedVersions.isEmpty else { return endClaim(of: handle) }
         context.work(on: handle.node, for: .preserving) { [self] in
             preserver.releaseFiles(ofUnopened: handle)

@@ -92,8 +92,31 @@ final class Open: Sendable {
     /// Opens a file. The claim of the handle was granted before, or the file needs no claim. Contents that the open
     /// would destroy are preserved.
     func finish(_ handle: Handle, _ grant: Grant?, reply: consuming Reply) {
+        guard context.policies.mergesSaves else { return finish(handle, grant, in: nil, reply: reply) }
+        guard let passage = preservation.merges.pass(handle.node.id) else {
+            return awaitMerge(handle, grant, reply: reply)
+        }
+        finish(handle, grant, in: passage, reply: reply)
+    }
+
+    /// Lets an open wait until the file is merged, at most 200 ms. The program may have closed the file just before, and does
+    /// not wait for its own claim.
+    private func awaitMerge(_ handle: Handle, _ grant: Grant?, reply: consuming Reply) {
+        let request = makeInterruptible(handle, reply: reply)
+        preservation.merges.wait(for: handle.node.id, by: context.engine.timers) { [self] passage in
+            guard let reply = takeReply(request) else { return opener.endUnopened(handle) }
+            context.resumeRequest(handle.node, reply, mayBlock: true) { [self] reply in
+                finish(handle, grant, in: passage, reply: reply)
+            }
+        }
+    }
+
+    /// `passage`: until its end, the file is not merged.
+    private func finish(
+        _ handle: Handle, _ grant: Grant?, in passage: MergePassage?, reply: consuming Reply
+    ) {
         let work = preservation.prepare(handle, grant)
-        if case .ready = work { return opener.open(handle, reply: reply) }
+        if case .ready = work { return opener.open(handle, in: passage, reply: reply) }
         let request = makeInterruptible(handle, reply: reply)
         let waiter = OpenPreservation.Waiter(isAwaited: { [self] in isReplyAwaited(request) }) {
             [self] mayOpen in
@@ -102,7 +125,7 @@ final class Open: Sendable {
                 opener.endUnopened(handle)
                 return reply.fail(.busy)
             }
-            opener.open(handle, reply: reply)
+            opener.open(handle, in: passage, reply: reply)
         }
         preservation.perform(work, for: handle, grant, waiter)
     }

@@ -19,6 +19,7 @@ final class OpenClaims: Sendable {
         case replaced(Handle)
     }
 
+    private let context: MountContext
     private let data: DataPlane
     private let unsavedStats: UnsavedStats
     private let closer: HandleCloser
@@ -32,6 +33,7 @@ final class OpenClaims: Sendable {
         _ context: MountContext, _ tree: FileTree, _ data: DataPlane, _ unsavedStats: UnsavedStats,
         _ closer: HandleCloser
     ) {
+        self.context = context
         self.data = data
         self.unsavedStats = unsavedStats
         self.closer = closer
@@ -57,7 +59,10 @@ final class OpenClaims: Sendable {
     /// Makes the claim of a handle.
     func claim(_ handle: Handle, _ access: Access) -> Engine.Admission {
         let part = ClaimRequest.Part(handle.item, access, at: places.place(of: handle.node))
-        let request = ClaimRequest(handle.claim, .handle, part, accessPattern: data.accessPattern(of: handle))
+        var request = ClaimRequest(handle.claim, .handle, part, accessPattern: data.accessPattern(of: handle))
+        if let bounds = context.bounds(forFileAt: handle.node.path, usedBy: handle.thread) {
+            request.bounds = bounds
+        }
         return engine.claim(request, by: handle)
     }
 

@@ -19,6 +19,8 @@ final class OpenPreservation: Sendable {
         case preserving(Grant)
         /// The program would perhaps replace contents that it has not read (``UnseenOverwrites``).
         case reviewing(ChangeReview)
+        /// The contents are preserved, because a run is about to write the file, or a rule asks for it (``WriteHistory``).
+        case keepingHistory(Grant?)
     }
 
     /// The request of an open, which waits while this work is done.
@@ -35,17 +37,22 @@ final class OpenPreservation: Sendable {
     private let cleanWriters: CleanWriters
     private let unseenOverwrites: UnseenOverwrites
     private let unsavedStats: UnsavedStats
+    private let writeHistory: WriteHistory
 
     init(
         _ context: MountContext, _ preserver: ContentPreserver, _ cleanWriters: CleanWriters,
-        _ unseenOverwrites: UnseenOverwrites, _ unsavedStats: UnsavedStats
+        _ unseenOverwrites: UnseenOverwrites, _ unsavedStats: UnsavedStats,
+        _ writeHistory: WriteHistory
     ) {
         self.unseenOverwrites = unseenOverwrites
         self.context = context
         self.preserver = preserver
         self.cleanWriters = cleanWriters
         self.unsavedStats = unsavedStats
+        self.writeHistory = writeHistory
     }
+
+    var merges: PendingMerges { unseenOverwrites.merges }
 
     /// Returns the work that must be done next before the file is opened. If no work is left, adds the handle to the
     /// writers of the store's hard links.
@@ -63,6 +70,7 @@ final class OpenPreservation: Sendable {
         if isChange, handle.overwrite == .due, let review = unseenOverwrites.review(handle) {
             return .reviewing(review)
         }
+        if isChange, writeHistory.isDue(handle) { return .keepingHistory(grant) }
         if let grant {
             let writesBack = cleanWriters.mayHoldDirtyPages(grant, on: handle.node)
             if writesBack || grant.preempted.contains(where: \.isClean) {
@@ -93,9 +101,16 @@ final class OpenPreservation: Sendable {
         case .preserving(let grant): preserve(for: handle, grant, waiter)
         case .reviewing(let review):
             context.work(on: handle.node, for: .preserving) { [self] in
-                guard waiter.isAwaited(), unseenOverwrites.prepare(review, for: handle) else {
-                    return waiter.resume(false)
-                }
+                // If a program that had changed the file was preempted, the contents are preserved for this program.
+                let isPreserved = grant.map { cleanWriters.endangers($0, by: handle.claim) } ?? false
+                guard waiter.isAwaited(),
+                    unseenOverwrites.prepare(review, for: handle, isPreserved: isPreserved)
+                else { return waiter.resume(false) }
+                proceed(handle, grant, waiter)
+            }
+        case .keepingHistory(let grant):
+            context.work(on: handle.node, for: .preserving) { [self] in
+                if waiter.isAwaited() { writeHistory.preserve(for: handle) }
                 proceed(handle, grant, waiter)
             }
         }

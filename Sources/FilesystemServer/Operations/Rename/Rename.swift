@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
@@ -55,7 +56,11 @@ extension Rename: NameOperation {
     /// document is among them, because the save removes it later.
     func endangered(by move: RenameFacts, _ save: SaveAssessment?) -> EndangeredFiles {
         if move.isExchange { return EndangeredFiles(aside: [move.node, move.target].compactMap(\.self)) }
-        return EndangeredFiles(replaced: move.target, aside: save?.keepsName ?? false ? [move.node] : [])
+        // The classes of the names are determined only if they are needed, because that takes time.
+        let leaves = context.keepsHistory && move.to.isPrivate && !move.from.isPrivate
+        return EndangeredFiles(
+            replaced: move.target, aside: save?.keepsName ?? false ? [move.node] : [],
+            leaving: leaves ? move.node : nil)
     }
 
     func documentStep(_ move: RenameFacts) -> DocumentStep? {

@@ -104,6 +104,7 @@ final class RenameEffects: Sendable {
                 of: move.node, as: move.to.name, in: move.to.directory, by: move.from.caller.thread,
                 isSaved: true)
         }
+        if !(step?.save?.keepsName ?? false) { noteInHistory(move) }
         move.node.renames.end()
         guard move.status.isRegularFile else { return }
         conflictCopies.noteChange(of: move.from.name, in: move.from.directory)
@@ -120,6 +121,18 @@ final class RenameEffects: Sendable {
         // Two files exchange their contents, and each document keeps its name (D20).
         let areFiles = move.status.isRegularFile && move.targetStatus?.isRegularFile ?? false
         if !areFiles { context.noteVersionExchange(move.from, move.to) }
+    }
+
+    private func noteInHistory(_ move: RenameFacts) {
+        guard context.history.isRecording, move.target !== move.node else { return }
+        let author = context.processes.author(ofThread: move.from.caller.thread)
+        let areFiles = move.status.isRegularFile && move.targetStatus?.isRegularFile ?? true
+        let step: HistoryStep.Kind =
+            move.isExchange && areFiles
+            ? .exchanged(with: move.to.name, in: move.to.directory)
+            : .renamed(
+                to: move.to.name, in: move.to.directory, replaces: areFiles && move.targetStatus != nil)
+        context.history.note(step, move.from, by: author)
     }
 
     /// Answers the request. Then invalidates names in the kernel's cache that are wrong after the rename.
