@@ -490,6 +490,8 @@ extension Node {
     func replaceReader(by note: NodeSightings.Note, ended: (NodeSightings.Note) -> Bool) {
         state.withLock { $0.sightings.replaceReader(by: note, ended: ended) }
     }
+    /// Gives a new node the notes that an earlier node of the file had.
+    func restore(_ sightings: NodeSightings) { state.withLock { $0.sightings = sightings } }
     func forgetSightings() { state.withLock { $0.sightings.forgetNotes() } }
     func becomeKnown(isRemembered: Bool) {
         state.withLock { state in

@@ -33,6 +33,8 @@ final class NodeTable: Sendable {
         /// number, so it may not know the directories above the node. One look-up retains each directory as long as the kernel
         /// knows the node.
         var retainedDirectories: [NodeID: [NodeID]] = [:]
+        /// The programs that have opened files which the kernel has forgotten since.
+        var forgottenNotes = ForgottenNotes<FileKey>(most: NodeTable.mostForgottenNotes / 16)
 
         func node(of key: FileKey, numbered own: NodeID) -> Node? {
             if !strays.isEmpty, let id = strays[key] { return nodes[id]?.node }
@@ -50,6 +52,12 @@ final class NodeTable: Sendable {
                 })
         }
 
+        /// Keeps the notes of a node that the kernel forgets, if its file still has a name.
+        mutating func keepNotes(of node: Node) {
+            guard node.kind == S_IFREG, retired.isEmpty || !retired.contains(node.id) else { return }
+            forgottenNotes.insert(node.sightings, of: node.key)
+        }
+
         /// Removes the file from the shard, so that the node is found by its number only.
         mutating func lose(_ node: Node) {
             if !strays.isEmpty, strays[node.key] == node.id { strays[node.key] = nil }
@@ -60,6 +68,8 @@ final class NodeTable: Sendable {
     /// The number of bits of a node's number that choose its shard. These lowest bits are also the lowest bits of the file's
     /// inode number.
     private static let shardBits: UInt64 = 4
+    /// The most files whose notes are kept after the kernel has forgotten them.
+    private static let mostForgottenNotes = 16_384
     private let spareItems = Atomic<UInt64>(0)
     private let shards: InlineArray<16, Mutex<Shard>>
     private let context: Node.Context
@@ -178,6 +188,9 @@ final class NodeTable: Sendable {
                 ? own : shard.anotherNumber(for: key, elsewhere: context.submounts.realm(of: key))
             let node = Node(id, status, parent: parent, name: name, context: context)
             giveItem(to: node)
+            if !shard.forgottenNotes.isEmpty, let notes = shard.forgottenNotes.take(key) {
+                node.restore(notes)
+            }
             shard.nodes[id] = Entry(node: node, lookups: 1)
             if id != own { shard.strays[key] = id }
             if !above.isEmpty { shard.retainedDirectories[id] = above }
@@ -204,6 +217,7 @@ final class NodeTable: Sendable {
                 return (nil, [])
             }
             shard.nodes[id] = nil
+            shard.keepNotes(of: entry.node)
             shard.lose(entry.node)
             return (
                 entry.node,
@@ -243,9 +257,21 @@ final class NodeTable: Sendable {
                 (shard.strays, shard.retired, shard.retainedDirectories) = (
                     former.strays, former.retired, former.retainedDirectories
                 )
+                shard.forgottenNotes = former.forgottenNotes
                 return former
             }
             withExtendedLifetime(former) {}
+        }
+        dropNotesOfEndedPrograms()
+    }
+
+    /// Asks the kernel about each noted process. So the caller holds no lock.
+    private func dropNotesOfEndedPrograms() {
+        for index in shards.indices {
+            let processes = shards[index].withLock { $0.forgottenNotes.processes }
+            let ended = processes.filter { !ProcessInspection.exists($0) }
+            guard !ended.isEmpty else { continue }
+            shards[index].withLock { $0.forgottenNotes.removeEnded(ended) }
         }
     }
 

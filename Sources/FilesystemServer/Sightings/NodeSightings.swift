@@ -62,6 +62,9 @@ package struct NodeSightings {
     /// The programs that are noted as readers.
     package var readers: [Note] { ([first, second] + more).filter { $0.process != 0 } }
 
+    /// The processes that are noted.
+    package var processes: Set<Int32> { Set((readers + [writer]).map(\.process)).subtracting([0]) }
+
     /// Returns the unit in which notes have their time: 2²⁴ ns, about 17 ms.
     package static func moment(of instant: Instant) -> UInt32 {
         UInt32(truncatingIfNeeded: instant.nanoseconds >> 24)

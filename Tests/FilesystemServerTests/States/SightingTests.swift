@@ -347,6 +347,51 @@ import Testing
     }
 }
 
+/// Notes of files that the kernel has forgotten.
+@Suite struct ForgottenNotesTests {
+    static func notes(of process: Int32, _ use: NodeSightings.Use = .reads) -> NodeSightings {
+        var notes = NodeSightings()
+        _ = notes.note(process, at: 5, use, isTableEmpty: true)
+        return notes
+    }
+
+    @Test("The notes of a file are given back once, and a file without notes takes no room")
+    func notesAreGivenBackOnce() {
+        var forgotten = ForgottenNotes<Int>(most: 8)
+        forgotten.insert(NodeSightings(), of: 1)
+        #expect(forgotten.isEmpty)
+        forgotten.insert(Self.notes(of: 7), of: 1)
+        #expect(forgotten.take(1)?.readers.map(\.process) == [7] && forgotten.take(1) == nil)
+    }
+
+    @Test("If there is no room, the files of the process with the most notes are dropped first")
+    func aSearchProgramDropsNoOtherNotes() {
+        var forgotten = ForgottenNotes<Int32>(most: 64)
+        forgotten.insert(Self.notes(of: 7), of: 0)
+        for file in Int32(1)...1000 {
+            forgotten.insert(Self.notes(of: 8), of: file)
+            #expect(forgotten.count <= 64)
+        }
+        #expect(forgotten.take(0) != nil && forgotten.take(1000) != nil)
+        for file in Int32(1)...1000 {
+            forgotten.insert(Self.notes(of: file), of: file)
+            #expect(forgotten.count <= 64)
+        }
+        #expect(forgotten.take(1000) != nil)
+    }
+
+    @Test("Files that only ended programs have read are removed")
+    func filesOfEndedProgramsAreRemoved() {
+        var forgotten = ForgottenNotes<Int>(most: 8)
+        forgotten.insert(Self.notes(of: 7), of: 1)
+        forgotten.insert(Self.notes(of: 8), of: 2)
+        forgotten.insert(Self.notes(of: 9, .writes), of: 3)
+        #expect(forgotten.processes == [7, 8, 9])
+        forgotten.removeEnded([8, 9])
+        #expect(forgotten.count == 1 && forgotten.take(1) != nil)
+    }
+}
+
 /// The outer form of generations, and the command lines of shells.
 @Suite struct GenerationTextTests {
     @Test("A generation is read from its own text, and any other text is refused")

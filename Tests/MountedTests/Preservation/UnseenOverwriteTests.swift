@@ -73,6 +73,18 @@ extension MountTests {
             }
         }
 
+        @Test("A program's read counts after the kernel has forgotten the file for lack of memory (D266)")
+        func aReadCountsAfterTheKernelHasForgottenTheFile() throws {
+            guard geteuid() == 0 else {
+                return print("only root makes the kernel forget files: shown by the run as root")
+            }
+            try Self.loses("truncation") { document, other in
+                try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run(within: .seconds(60))
+                try other.must("put", document, Self.others.oneLine)
+                try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run(within: .seconds(60))
+            }
+        }
+
         /// Lets one program read the document, another save it, and the first save it by `way`.
         static func loses(
             _ way: String, _ other: (String, ScriptedProcess) throws -> Void
