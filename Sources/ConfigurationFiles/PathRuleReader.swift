@@ -53,7 +53,8 @@ struct PathRuleReader {
         let known = ["pattern", "programs"] + kinds.map(\.rawValue)
         if let key = table.keys.first(where: { !known.contains($0) }) {
             let list = known.map { "'\($0)'" }.joined(separator: ", ")
-            throw entry.problem(at: key, "unknown key '\(key)'; known in [[paths]] is \(list)")
+            let place = scope == .source ? "[[paths]] of a file in the source" : "[[paths]]"
+            throw entry.problem(at: key, "unknown key '\(key)'; known in \(place) is \(list)")
         }
         let patterns = try patterns(in: table["pattern"], entry)
         let programs = try table["programs"].map { (value) throws(RuleProblem) in

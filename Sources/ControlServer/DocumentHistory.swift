@@ -14,7 +14,7 @@ package protocol DocumentHistory: Sendable {
     func events(_ query: HistoryListParameters, for peer: Peer) throws(VersionAccessFailure)
         -> [HistoryEventForm]
 
-    /// Returns the events after an event, the oldest first. Can block.
+    /// Returns the first events after an event, the oldest first, and at most one more than a reply has. Can block.
     func events(
         after number: UInt64, under path: [UInt8], for peer: Peer
     ) throws(VersionAccessFailure) -> [HistoryEventForm]

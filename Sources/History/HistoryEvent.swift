@@ -69,6 +69,8 @@ package struct HistoryEvent: Hashable, Sendable {
     package var newPath: [UInt8]?
     /// The path that the file had before it was renamed over the document; nil if the contents changed in another way.
     package var source: [UInt8]?
+    /// The rights of the directories above `source` that some users could not enter at the event.
+    package var sourceClosed: [FileRights] = []
     package var actor = HistoryActor()
     /// The program that wrote the contents that were saved over; nil if it is not known.
     package var author: HistoryActor?

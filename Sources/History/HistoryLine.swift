@@ -33,6 +33,9 @@ enum HistoryLine {
         for rights in event.closed where line.count - start < longest {
             add("x", text(of: rights).utf8, to: &line)
         }
+        for rights in event.sourceClosed where line.count - start < longest {
+            add("y", text(of: rights).utf8, to: &line)
+        }
         line.append(end)
         line.append(UInt8(ascii: "\n"))
     }
@@ -61,6 +64,7 @@ enum HistoryLine {
             case UInt8(ascii: "m"): event.rights = rights(value)
             // If the rights of a directory cannot be read, only root can enter it.
             case UInt8(ascii: "x"): event.closed.append(rights(value) ?? closedRights)
+            case UInt8(ascii: "y"): event.sourceClosed.append(rights(value) ?? closedRights)
             case UInt8(ascii: "A")...UInt8(ascii: "Z"):
                 hasAuthor = true
                 set(&author, key | 0x20, value)
@@ -72,6 +76,21 @@ enum HistoryLine {
         event.actor = actor
         if hasAuthor { event.author = author }
         return event
+    }
+
+    /// Returns the number of the event in a line, without reading the rest of the line. Nil if the line does not begin with it.
+    static func number(of line: ArraySlice<UInt8>) -> UInt64? {
+        guard line.starts(with: "n=".utf8) else { return nil }
+        var number: UInt64 = 0
+        for byte in line.dropFirst(2) {
+            if byte == tab { return number }
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+            let (tens, isTooLarge) = number.multipliedReportingOverflow(by: 10)
+            let (next, isTooLargeWithDigit) = tens.addingReportingOverflow(UInt64(byte - UInt8(ascii: "0")))
+            if isTooLarge || isTooLargeWithDigit { return nil }
+            number = next
+        }
+        return nil
     }
 
     private static let closedRights = FileRights(user: 0, group: 0, mode: 0, accessControlList: nil)

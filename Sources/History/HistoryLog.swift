@@ -51,8 +51,6 @@ package final class HistoryLog: Sendable {
         var starts: [(number: UInt64, offset: Int)] = []
         /// Whether the last append failed. Such a failure is reported once.
         var hasFailed = false
-        var watchers: [UInt64: @Sendable () -> Void] = [:]
-        var nextWatcher: UInt64 = 1
 
         /// The offset in the current file from which all events after the event `number` are found; 0 if all files must be read.
         func start(after number: UInt64?) -> Int {
@@ -61,10 +59,18 @@ package final class HistoryLog: Sendable {
         }
     }
 
+    private struct Watchers {
+        var calls: [UInt64: @Sendable () -> Void] = [:]
+        var next: UInt64 = 1
+    }
+
     private let home: Home?
     private let limits: HistoryLimits
     private let report: @Sendable (String) -> Void
+    /// Held while lines are appended, so only threads that may wait for the disk take this lock.
     private let state = Mutex(State())
+    private let lastNumber = Atomic<UInt64>(0)
+    private let watchers = Mutex(Watchers())
     private let collector = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Opens the log in a directory.
@@ -96,8 +102,8 @@ package final class HistoryLog: Sendable {
 
     /// Whether events are recorded.
     package var isRecording: Bool { home != nil }
-    /// The number of the last event; 0 if there is none.
-    package var last: UInt64 { state.withLock { $0.next - 1 } }
+    /// The number of the last event; 0 if there is none. This does not wait for an append.
+    package var last: UInt64 { lastNumber.load(ordering: .acquiring) }
 
     /// Sets the function that appends the events which are noted but not appended yet.
     package func collect(by call: @escaping @Sendable () -> Void) {
@@ -117,7 +123,7 @@ package final class HistoryLog: Sendable {
     /// Appends events in this order, and gives them their numbers. A failure is reported, and the events are lost.
     package func append(_ events: [HistoryEvent]) {
         guard home != nil, !events.isEmpty else { return }
-        let watchers = state.withLock { state in
+        state.withLock { state in
             do throws(Errno) {
                 try append(events, in: &state)
                 state.hasFailed = false
@@ -125,9 +131,9 @@ package final class HistoryLog: Sendable {
                 if !state.hasFailed { report("events could not be added to the history (\(error))") }
                 state.hasFailed = true
             }
-            return Array(state.watchers.values)
+            lastNumber.store(state.next - 1, ordering: .releasing)
         }
-        for call in watchers { call() }
+        for call in watchers.withLock({ Array($0.calls.values) }) { call() }
     }
 
     private func append(_ events: [HistoryEvent], in state: inout State) throws(Errno) {
@@ -185,31 +191,38 @@ package final class HistoryLog: Sendable {
         let oldest = max(query.since ?? .min, now - limits.age)
         var (trail, found) = (HistoryTrail(query.path), [HistoryEvent]())
         for case (let section?, let start) in sections {
-            for line in try section.text(from: start).split(separator: UInt8(ascii: "\n")).reversed() {
+            var lines = LinesFromEnd(try section.text(from: start))
+            // The moves after `before` tell under which path the earlier events are. For the whole source, they do not matter.
+            if let before = query.before, query.path.isEmpty { lines.leaveOut(from: before) }
+            while let line = lines.next() {
                 guard let event = HistoryLine.read(line) else { continue }
-                if let after = query.after, event.number <= after { return found.reversed() }
+                if let after = query.after, event.number <= after { return query.chosen(from: found) }
                 guard trail.takes(event), event.time >= oldest,
                     query.before.map({ event.number < $0 }) ?? true,
                     query.actor.map({ event.isBy($0) }) ?? true, isVisible(event)
                 else { continue }
-                guard found.count < query.most else { return found.reversed() }
+                if found.count >= query.most {
+                    guard query.takesOldest else { return query.chosen(from: found) }
+                    // The newest are dropped many at a time, so that a long log needs little memory and time.
+                    if found.count >= 2 * query.most { found.removeFirst(query.most) }
+                }
                 found.append(event)
             }
         }
-        return found.reversed()
+        return query.chosen(from: found)
     }
 
     /// Calls `call` after each append, on any thread, until ``unwatch(_:)`` is called with the returned number.
     package func watch(_ call: @escaping @Sendable () -> Void) -> UInt64 {
-        state.withLock { state in
-            state.nextWatcher += 1
-            state.watchers[state.nextWatcher] = call
-            return state.nextWatcher
+        watchers.withLock { watchers in
+            watchers.next += 1
+            watchers.calls[watchers.next] = call
+            return watchers.next
         }
     }
 
     package func unwatch(_ watcher: UInt64) {
-        let call = state.withLock { $0.watchers.removeValue(forKey: watcher) }
+        let call = watchers.withLock { $0.calls.removeValue(forKey: watcher) }
         withExtendedLifetime(call) {}
     }
 }
@@ -226,6 +239,7 @@ extension HistoryLog {
             state.next = (last?.number ?? 0) + 1
             state.isTorn = newest.last.map { $0 != UInt8(ascii: "\n") } ?? false
             state.begin = events.first?.time
+            lastNumber.store(state.next - 1, ordering: .releasing)
         }
     }
 
@@ -244,6 +258,13 @@ extension HistoryLog {
             guard error == .noEntry else { throw error }
             return nil
         }
+    }
+}
+
+extension HistoryQuery {
+    /// Returns the events of a list, the newest first, that the query asks for, the oldest first.
+    fileprivate func chosen(from found: [HistoryEvent]) -> [HistoryEvent] {
+        (takesOldest ? found.suffix(most) : found.prefix(most)).reversed()
     }
 }
 

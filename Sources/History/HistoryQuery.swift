@@ -14,13 +14,16 @@ package struct HistoryQuery: Hashable, Sendable {
     package var since: Int64?
     /// Only events of the program or run with this name, or of the process with this number.
     package var actor: [UInt8]?
-    /// The most events; the newest are returned.
+    /// The most events that are returned.
     package var most: Int
+    /// Whether the oldest events are returned, if there are more than `most`. Otherwise the newest are returned.
+    package var takesOldest = false
 
     package init(
         path: [UInt8] = [], after: UInt64? = nil, before: UInt64? = nil, since: Int64? = nil,
-        by actor: [UInt8]? = nil, atMost most: Int = .max
+        by actor: [UInt8]? = nil, atMost most: Int = .max, takesOldest: Bool = false
     ) {
+        self.takesOldest = takesOldest
         self.path = path
         self.after = after
         self.before = before

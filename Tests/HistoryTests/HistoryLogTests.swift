@@ -94,6 +94,7 @@ struct HistoryLogTests {
         event.version = "00000000000a0000"
         event.detail = "save for cat (712)"
         event.source = bytes("f")
+        event.sourceClosed = [FileRights(user: 7, group: 8, mode: 0o40711, accessControlList: nil)]
         event.rights = FileRights(user: 1, group: 2, mode: 0o100640, accessControlList: [2, 0, 0xFE])
         event.closed = [
             FileRights(user: 3, group: 4, mode: 0o40700, accessControlList: nil),
@@ -107,6 +108,7 @@ struct HistoryLogTests {
                 #expect(found.path == event.path && found.newPath == event.newPath)
                 #expect(found.actor == event.actor && found.author == event.author)
                 #expect(found.rights == event.rights && found.closed == event.closed)
+                #expect(found.sourceClosed == event.sourceClosed)
                 return found
             })
         #expect(event.generation == "5-7" && event.version == "00000000000a0000")
@@ -218,6 +220,46 @@ struct HistoryLogTests {
         #expect(try numbers(HistoryQuery(atMost: 2)) == [3, 4])
         let visible = try log.events(HistoryQuery(atMost: 2), now: 5) { $0.path != bytes("d") }
         #expect(visible.map(\.number) == [2, 3])
+    }
+
+    @Test("the events before a number are found in the middle of a long log, also between torn lines")
+    func theEventsBeforeANumberAreFound() throws {
+        var limits = HistoryLimits()
+        limits.fileSize = 90_000
+        let log = try directory.log(limits)
+        for round in 1...500 {
+            log.append((0..<5).map { event("\(round)-\($0)", run: round.isMultiple(of: 3) ? "agent" : nil) })
+            if round.isMultiple(of: 50) { try directory.append("n=7\tt=1000\tk=writ\n") }
+        }
+        #expect(directory.size("events.log.1") > 0 && directory.size("events.log") > 1 << 15)
+        let all = try log.events(HistoryQuery(), now: 1_000)
+        for before in stride(from: all[0].number, through: log.last + 3, by: 97) {
+            let page = try log.events(HistoryQuery(before: before, atMost: 30), now: 1_000)
+            #expect(page.map(\.number) == all.map(\.number).filter { $0 < before }.suffix(30))
+        }
+    }
+
+    @Test("a query for the oldest events after a number returns them, and not the newest")
+    func aQueryReturnsTheOldest() throws {
+        let log = try directory.log()
+        log.append((1...100).map { event("\($0)") })
+        for most in [1, 7, 60, 90, 200] {
+            let found = try log.events(HistoryQuery(after: 10, atMost: most, takesOldest: true), now: 1_000)
+            #expect(found.map(\.number) == Array((11...100).prefix(most)))
+        }
+    }
+
+    @Test("contents that are newer than a step have no name that the contents after the step can have")
+    func newerContentsHaveAnotherName() throws {
+        try directory.log().append([event("a")])
+        let file = try OwnedDescriptor.openPath(directory.path)
+        let status = try file.status()
+        let time = status.modified.seconds * 1_000_000_000 + Int64(status.modified.nanoseconds)
+        let name = HistoryGeneration.name(of: status)
+        #expect(HistoryGeneration.name(of: status, leftAt: time) == name)
+        #expect(HistoryGeneration.name(of: status, leftAt: time + 1) == name)
+        #expect(HistoryGeneration.name(of: status, leftAt: time - 1) != name)
+        #expect(HistoryGeneration.name(of: status, leftAt: time - 1_000_000_000) != name)
     }
 
     @Test("a watcher is called after each append until it is removed")

@@ -15,7 +15,13 @@ extension SharedServices {
         } catch {
             throw ProtocolFailure(error, path)
         }
-        guard let generation else { throw .notFound("there is no file at '\(path.path.excerpt)'") }
+        guard let generation else {
+            let name = path.path.excerpt
+            throw .notFound(
+                name.isEmpty
+                    ? "the root of the mount is a directory, and only files have a generation"
+                    : "there is no file at '\(name)'")
+        }
         return GenerationResult(generation)
     }
 

@@ -8,7 +8,9 @@ import NIOCore
 /// gets each event once, and the server stores no events for it.
 final class ConnectionHistory {
     private struct Watch {
-        let parameters: HistoryWatchParameters
+        let path: [UInt8]
+        /// No event up to this number is for the client, or the client has it. Each look begins after it.
+        var after: UInt64
         let end: Scheduled<Void>
         var isChecked = false
         /// Whether events came while the last check was running.
@@ -34,14 +36,14 @@ final class ConnectionHistory {
             return connection.answer(
                 id, .tooMany("a connection has at most \(ProtocolLimits.subscriptions) watches"))
         }
-        guard parameters.after != nil else {
+        guard let after = parameters.after else {
             return connection.answer(
                 id, .history(HistoryResult(events: [], isTruncated: false, last: history.last)))
         }
         let end = connection.loop.assumeIsolated().scheduleTask(in: .seconds(ProtocolLimits.watchSeconds)) {
             self.finish(id, .success([]))
         }
-        watches[id] = Watch(parameters: parameters, end: end)
+        watches[id] = Watch(path: parameters.path.bytes ?? [], after: after, end: end)
         if watcher == nil {
             let bound = NIOLoopBound(self, eventLoop: connection.loop)
             watcher = history.watch { [gate = connection.loopGate] in gate.run { bound.value.checkAll() } }
@@ -76,7 +78,7 @@ final class ConnectionHistory {
         }
         watches[id]?.isDue = false
         watches[id]?.isChecked = true
-        let (path, number) = (watch.parameters.path.bytes ?? [], watch.parameters.after ?? 0)
+        let (path, number, last) = (watch.path, watch.after, history.last)
         let lane = services.readQueue.lane(
             of: connection.peer.user, isGuest: services.guest(connection.peer) != nil)
         services.readQueue.run(in: lane, on: connection.loop) { [peer = connection.peer] in
@@ -89,7 +91,10 @@ final class ConnectionHistory {
         .assumeIsolated().whenComplete { result in
             self.watches[id]?.isChecked = false
             switch result {
-            case .success(let events) where events.isEmpty: self.check(id)
+            case .success(let events) where events.isEmpty:
+                // On a busy mount, a watch of a quiet document would otherwise read more events at each look.
+                self.watches[id]?.after = max(number, last)
+                self.check(id)
             case .success(let events): self.finish(id, .success(events))
             case .failure(let error): self.finish(id, .failure(ProtocolFailure(error)))
             }
@@ -100,7 +105,6 @@ final class ConnectionHistory {
         guard let watch = watches.removeValue(forKey: id) else { return }
         watch.end.cancel()
         if watches.isEmpty { stop() }
-        let after = watch.parameters.after ?? 0
         connection.reply(
             id,
             result.flatMap { events in
@@ -112,7 +116,7 @@ final class ConnectionHistory {
                         .history(
                             HistoryResult(
                                 events: fitting, isTruncated: fitting.count < events.count,
-                                last: fitting.last?.number ?? after)))
+                                last: fitting.last?.number ?? watch.after)))
                 } catch {
                     return .failure(ProtocolFailure(error))
                 }

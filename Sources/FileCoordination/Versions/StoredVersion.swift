@@ -31,11 +31,14 @@ final class StoredVersion: Sendable {
         description = Mutex(.known(form))
     }
 
-    /// The versions of a document, the newest first.
+    /// The versions of a document, the newest first, and at most as many as a reply has. The versions of the files in a directory
+    /// are no versions of the directory.
     static func list(of location: FileLocation) throws(FileCoordinationError) -> [StoredVersion] {
         let (path, connection) = (location.pathInMount, location.connection)
         let result: VersionListResult = try connection.call(.listVersions(VersionListParameters(path: path)))
-        return result.entries.map { StoredVersion($0, of: path, on: connection) }
+        return result.entries.filter { !$0.isOfItem(below: path) }.map {
+            StoredVersion($0, of: path, on: connection)
+        }
     }
 
     /// The description of the version; nil if the store does not have it any more. The first use can ask the daemon.
@@ -207,6 +210,12 @@ final class VersionCopies: Sendable {
 }
 
 extension VersionForm {
+    /// Whether this is a version of an item in the directory at a path.
+    fileprivate func isOfItem(below directory: [UInt8]) -> Bool {
+        guard let path = PathForm(path, pathBytes).bytes, path.count > directory.count else { return false }
+        return directory.isEmpty || path.starts(with: directory + [UInt8(ascii: "/")])
+    }
+
     var isUnresolvedConflict: Bool { standing == "conflict" || standing == "suspected" }
     /// Whether the version was a conflict when it was made.
     var isConflictVersion: Bool { isUnresolvedConflict || standing == "resolved" }

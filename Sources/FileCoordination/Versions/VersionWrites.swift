@@ -111,7 +111,14 @@ enum VersionWrites {
         var result: Result<Void, any Error>?
         try write(url) { url in
             result = Result {
-                for version in try StoredVersion.list(of: try FileLocation(url)) { try version.remove() }
+                var versions: [StoredVersion] = []
+                while true {
+                    // One list does not have all versions if there are many.
+                    let next = try StoredVersion.list(of: try FileLocation(url))
+                    guard let first = next.first, first.id != versions.first?.id else { return }
+                    versions = next
+                    for version in versions { try version.remove() }
+                }
             }
         }
         try result?.get()

@@ -47,24 +47,22 @@ final class HistoryDrafts: Sendable {
     /// Leaves out each event that an equal step of the same program to the same document follows.
     private static func joined(_ events: [HistoryEvent]) -> [HistoryEvent] {
         var latest: [HistoryKey: Int] = [:]
+        /// For each path the last event with it, also as the new path.
+        var latestAtPath: [[UInt8]: Int] = [:]
         var isLeftOut = [Bool](repeating: false, count: events.count)
         for (index, event) in events.enumerated() {
             switch event.kind {
             case .written, .read:
                 let key = HistoryKey(event)
-                if let former = latest[key], !isSeparated(events[former..<index], event) {
-                    isLeftOut[former] = true
-                }
+                // Another step with the same document can be between two equal steps.
+                if let former = latest[key], latestAtPath[event.path] == former { isLeftOut[former] = true }
                 latest[key] = index
             default: break
             }
+            latestAtPath[event.path] = index
+            if let newPath = event.newPath { latestAtPath[newPath] = index }
         }
         return zip(events, isLeftOut).filter { !$0.1 }.map(\.0)
-    }
-
-    /// Whether another step with the same document is between two equal steps.
-    private static func isSeparated(_ between: ArraySlice<HistoryEvent>, _ event: HistoryEvent) -> Bool {
-        between.dropFirst().contains { $0.path == event.path || $0.newPath == event.path }
     }
 
     private struct HistoryKey: Hashable {
@@ -130,8 +128,9 @@ final class HistoryDrafts: Sendable {
         }
         let isOnlyStep = isOwnFile && events.removeContents(at: place.path) || !isDocument
         let isSave = replaces || takeDeparture(of: target, by: step, from: &events)
+        let closed = draft.closedDirectories(above: place)
         events += draft.event(isSave ? .written : .created, target, step) { event in
-            if !isOnlyStep { event.source = place.path }
+            if !isOnlyStep { (event.source, event.sourceClosed) = (place.path, closed) }
         }
     }
 
@@ -250,6 +249,9 @@ struct Draft {
             itemClass: Node.itemClass(of: name, in: directory))
     }
 
+    /// The rights of the directories above a place that some users cannot enter.
+    mutating func closedDirectories(above place: Place) -> [FileRights] { folder(place.directory).closed }
+
     private mutating func folder(_ directory: Node) -> Folder {
         if let known = folders[ObjectIdentifier(directory)] { return known }
         var closed: [FileRights] = []
@@ -314,12 +316,21 @@ struct Draft {
             event.rights = known
         } else if let status = status(of: holder) {
             event.rights = rights(of: holder, status)
-            if kind == .written || kind == .created || kind == .moved, status.isRegularFile {
-                event.generation = HistoryGeneration.name(of: status)
-            }
+            if status.isRegularFile { event.generation = generation(of: status, after: step, kind) }
         }
         adjust(&event)
         return [event]
+    }
+
+    /// Names the contents that a step left; nil if the step is none that leaves contents.
+    private func generation(of status: FileStatus, after step: HistoryStep, _ kind: HistoryKind) -> String? {
+        switch kind {
+        case .written, .created, .moved: break
+        default: return nil
+        }
+        // A program writes a new file after it has made the file, and this gives no second event.
+        if case .created = step.kind { return HistoryGeneration.name(of: status) }
+        return HistoryGeneration.name(of: status, leftAt: clock.time(of: step.moment))
     }
 
     /// The rights of a file. If its access control list is not read, only the owner counts.
@@ -333,16 +344,5 @@ struct Draft {
         } catch {
             return .lastKnown(status)
         }
-    }
-}
-
-/// Names the contents of a file by what the file system below has of the file. A later change of the contents gives another
-/// name, whichever program makes the change.
-enum HistoryGeneration {
-    static func name(of status: FileStatus) -> String {
-        let hex = { (number: UInt64) in String(number, radix: 16) }
-        let time = status.modified
-        return
-            "\(hex(status.size))-\(hex(UInt64(bitPattern: time.seconds))).\(hex(UInt64(time.nanoseconds)))"
     }
 }

@@ -74,6 +74,20 @@ package struct ControlWire: ~Copyable {
         }
     }
 
+    /// Sends a request whose reply can take long, such as that for an access. Waits as long as the mount's daemon answers other
+    /// requests.
+    mutating func callPatiently<Value: Decodable>(
+        _ request: ClientRequest, in mount: MountEntry
+    ) throws(CommandFailure) -> Value {
+        do {
+            return try ask(request) { try DaemonClient.checkResponds(mount) }
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch {
+            throw CommandFailure(ofCall: error)
+        }
+    }
+
     borrowing func send(_ message: some Encodable) throws {
         try socket.send(Framing.lines.frame(try JSONCodec.encode(message)))
     }

@@ -30,6 +30,13 @@ struct DaemonClient: ~Copyable {
         try wire.call(request)
     }
 
+    /// Sends a request whose reply can take long. Waits as long as the mount's daemon answers other requests.
+    mutating func callPatiently<Value: Decodable>(
+        _ request: ClientRequest, in mount: MountEntry
+    ) throws(CommandFailure) -> Value {
+        try wire.callPatiently(request, in: mount)
+    }
+
     mutating func status() throws(CommandFailure) -> StatusForm { try wire.call(.status) }
 
     mutating func why(_ path: [UInt8]) throws(CommandFailure) -> CoordinationSnapshotForm {

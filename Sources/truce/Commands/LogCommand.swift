@@ -46,15 +46,18 @@ struct LogCommand: ParsableCommand {
     }
 
     func run() throws {
-        let (events, isTruncated) = try Watchdog.withDeadline {
-            let mounted = try MountedPath(RawArgument.bytes(of: path))
-            var client = try DaemonClient(to: mounted.mount)
-            return try client.history(
-                of: mounted.pathInMount, since: since.flatMap { VersionTime.parse($0) }, by: by,
-                atMost: most ?? Self.standardMost)
-        }
+        let mounted = try Watchdog.withDeadline { try MountedPath(RawArgument.bytes(of: path)) }
+        var client = try Watchdog.withDeadline { try DaemonClient(to: mounted.mount) }
+        let (events, isTruncated) = try client.history(
+            of: mounted, since: since.flatMap { VersionTime.parse($0) }, by: by,
+            atMost: most ?? Self.standardMost)
         if !json, isTruncated {
             LineOutput.say("(earlier events are left out; -n shows more)", to: STDOUT_FILENO)
+        }
+        if !json, events.isEmpty {
+            let chosen = since == nil && by == nil ? "" : " that --since and --by choose"
+            LineOutput.say(
+                "truce: the history has no events of '\(path.printable)'\(chosen)", to: STDERR_FILENO)
         }
         for event in events { try HistoryOutput.print(event, asJSON: json) }
     }
@@ -78,19 +81,11 @@ struct WatchCommand: ParsableCommand {
     func run() throws {
         let mounted = try Watchdog.withDeadline { try MountedPath(RawArgument.bytes(of: path)) }
         var wire = try Watchdog.withDeadline { try DaemonClient(to: mounted.mount).release() }
-        let isServed = { [mount = mounted.mount] in try DaemonClient.checkResponds(mount) }
         var number: UInt64?
         while true {
-            let result: HistoryResult
-            do {
-                result = try wire.ask(
-                    .watchHistory(HistoryWatchParameters(path: mounted.pathInMount, after: number)),
-                    onSilence: isServed)
-            } catch let failure as CommandFailure {
-                throw failure
-            } catch {
-                throw CommandFailure(ofCall: error)
-            }
+            let result: HistoryResult = try wire.callPatiently(
+                .watchHistory(HistoryWatchParameters(path: mounted.pathInMount, after: number)),
+                in: mounted.mount)
             number = result.last
             for event in result.events { try HistoryOutput.print(event, asJSON: json) }
         }
@@ -161,22 +156,24 @@ extension HistoryEventForm {
 
 extension DaemonClient {
     /// Returns the newest events of an item, the oldest first, and whether there are more. Asks several times if the events do
-    /// not fit into one reply.
+    /// not fit into one reply. When all events from the event `number` on are found, no earlier ones are asked for.
     mutating func history(
-        of path: [UInt8], since: Double? = nil, by name: String? = nil, atMost most: Int
+        of item: MountedPath, since: Double? = nil, by name: String? = nil, atMost most: Int,
+        downTo number: UInt64 = 0
     ) throws(CommandFailure) -> (events: [HistoryEventForm], isTruncated: Bool) {
         var (events, before) = ([HistoryEventForm](), UInt64?.none)
         while true {
-            let result: HistoryResult = try call(
+            let result: HistoryResult = try callPatiently(
                 .listHistory(
                     HistoryListParameters(
-                        path: path, since: since, by: name,
-                        limit: min(most - events.count, ProtocolLimits.listEntries), before: before)))
+                        path: item.pathInMount, since: since, by: name,
+                        limit: min(most - events.count, ProtocolLimits.listEntries), before: before)),
+                in: item.mount)
             events = result.events + events
-            guard result.isTruncated, !result.events.isEmpty, events.count < most else {
-                return (events, result.isTruncated)
-            }
-            before = events.first?.number
+            guard result.isTruncated, let first = result.events.first, events.count < most,
+                first.number > number
+            else { return (events, result.isTruncated) }
+            before = first.number
         }
     }
 }

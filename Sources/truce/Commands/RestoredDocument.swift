@@ -30,53 +30,62 @@ struct RestoredDocument {
     /// Overwrites the document with `contents`, which have already been read completely. So an error of the store
     /// cannot leave the document half overwritten.
     ///
-    /// `refusal` is called when other programs cannot write the document. If it returns a reason, nothing is written, and the
-    /// reason is thrown.
+    /// `refusal` gets the status of the document when other programs cannot write the document. If it returns a reason, nothing
+    /// is written, and the reason is thrown.
     func write(
-        _ contents: borrowing OwnedDescriptor, unless refusal: ([UInt8]) -> String? = { _ in nil }
-    ) throws {
+        _ contents: borrowing OwnedDescriptor, unless refusal: (FileStatus) -> String? = { _ in nil }
+    ) throws(CommandFailure) {
         var wire = try DaemonClient(to: target.mount).release()
-        let isServed = { [mount = target.mount] in try DaemonClient.checkResponds(mount) }
-        do {
-            let intent = IntentForm(target.pathInMount, .write(.forMerging))
-            let access: AccessBeginResult = try wire.ask(
-                .beginAccess(AccessBeginParameters([intent])), onSilence: isServed)
-            guard let path = access.intents.first?.path.bytes else {
-                throw CommandFailure(.failed, "the daemon's answer could not be understood")
-            }
-            // The end of the connection ends the access.
-            if let reason = refusal(target.absolute(path)) { throw CommandFailure(.failed, reason) }
-            let former: PreserveResult = try wire.ask(
-                .preserveVersion(PreserveParameters(path: path)), onSilence: isServed)
-            let absolute = target.absolute(path)
-            try overwrite(absolute, with: contents)
-            if let id = former.id {
-                LineOutput.say(
-                    "truce: the former contents of '\(absolute.printable)' are preserved as \(id)",
-                    to: STDERR_FILENO)
-            }
-            let _: EmptyResult = try wire.ask(.endAccess(AccessEndParameters(access: access.access)))
-        } catch let failure as CommandFailure {
-            throw failure
-        } catch {
-            throw CommandFailure(ofCall: error)
+        let intent = IntentForm(target.pathInMount, .write(.forMerging))
+        let access: AccessBeginResult = try wire.callPatiently(
+            .beginAccess(AccessBeginParameters([intent])), in: target.mount)
+        guard let path = access.intents.first?.path.bytes else {
+            throw CommandFailure(.failed, "the daemon's answer could not be understood")
         }
+        // The end of the connection ends the access.
+        let file = try open(path, unless: refusal)
+        let former: PreserveResult = try wire.callPatiently(
+            .preserveVersion(PreserveParameters(path: path)), in: target.mount)
+        try overwrite(file, at: path, with: contents)
+        if let id = former.id {
+            LineOutput.say(
+                "truce: the former contents of '\(target.absolute(path).printable)' are preserved as \(id)",
+                to: STDERR_FILENO)
+        }
+        let _: EmptyResult = try wire.callPatiently(
+            .endAccess(AccessEndParameters(access: access.access)), in: target.mount)
+    }
+
+    /// Opens the document that the access is for. A directory on its path can have become a symbolic link to another place.
+    private func open(
+        _ path: [UInt8], unless refusal: (FileStatus) -> String?
+    ) throws(CommandFailure) -> OwnedDescriptor {
+        let reason: String
+        do throws(Errno) {
+            let place = try SteadyPlace(path, in: target.mount)
+            let descriptor = try retryingOnInterrupt {
+                place.path.withPath { Glibc.open($0, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+            }
+            let file = OwnedDescriptor(adopting: descriptor)
+            guard let refused = refusal(try file.status()) else { return file }
+            reason = refused
+        } catch {
+            reason = "'\(target.absolute(path).printable)' cannot be written: \(error)"
+        }
+        throw CommandFailure(.failed, reason)
     }
 
     private func overwrite(
-        _ path: [UInt8], with contents: borrowing OwnedDescriptor
+        _ file: borrowing OwnedDescriptor, at path: [UInt8], with contents: borrowing OwnedDescriptor
     ) throws(CommandFailure) {
         do throws(Errno) {
-            let descriptor = try retryingOnInterrupt {
-                path.withPath { open($0, O_WRONLY | O_NOFOLLOW | O_CLOEXEC) }
-            }
-            let file = OwnedDescriptor(adopting: descriptor)
             try contents.rewind()
             let size = try contents.copyContents(to: file, limit: .max)
             try file.shorten(to: size)
             try file.synchronize()
         } catch {
-            throw CommandFailure(.failed, "'\(path.printable)' cannot be written: \(error)")
+            throw CommandFailure(
+                .failed, "'\(target.absolute(path).printable)' cannot be written: \(error)")
         }
     }
 }

@@ -6,19 +6,25 @@ import LinuxSystem
 /// A new file that gets its final name only when its contents are complete.
 struct RestoredFile: ~Copyable {
     private let target: [UInt8]
+    /// The path for system calls.
+    private let place: [UInt8]
     private let temporary: [UInt8]
     private let isReplacing: Bool
     private let file: OwnedDescriptor
     private var isFinished = false
 
-    init(at target: [UInt8], replacing: Bool) throws(CommandFailure) {
+    /// `target` is the path of the file, as messages name it. System calls use `path`, another path to the same place, if it is
+    /// given.
+    init(at target: [UInt8], by path: [UInt8]? = nil, replacing: Bool) throws(CommandFailure) {
         self.target = target
+        let place = path ?? target
+        self.place = place
         isReplacing = replacing
         // The temporary file is made in the target's directory, so that both are on the same file system and a rename
         // is possible.
-        let slash = target.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
-        temporary = Array(target[..<slash]) + Array(".truce-restored-\(getpid())".utf8)
-        guard replacing || target.withPath({ access($0, F_OK) }) != 0 else {
+        let slash = place.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
+        temporary = Array(place[..<slash]) + Array(".truce-restored-\(getpid())".utf8)
+        guard replacing || place.withPath({ access($0, F_OK) }) != 0 else {
             throw CommandFailure(.failed, "'\(target.printable)' exists; use --force to replace it")
         }
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
@@ -53,7 +59,7 @@ struct RestoredFile: ~Copyable {
     /// `--force`.
     mutating func finish() throws(CommandFailure) {
         let result = temporary.withPath { from in
-            target.withPath { to in
+            place.withPath { to in
                 guard fsync(file.rawValue) == 0 else { return CInt(-1) }
                 return isReplacing ? rename(from, to) : link(from, to)
             }

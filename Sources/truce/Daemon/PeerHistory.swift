@@ -34,7 +34,11 @@ final class PeerHistory: DocumentHistory {
     func events(
         after number: UInt64, under path: [UInt8], for peer: Peer
     ) throws(VersionAccessFailure) -> [HistoryEventForm] {
-        try events(HistoryQuery(path: path, after: number), peer)
+        // One more than fits into a reply, so that the caller sees whether there are more.
+        try events(
+            HistoryQuery(
+                path: path, after: number, atMost: ProtocolLimits.listEntries + 1, takesOldest: true),
+            peer)
     }
 
     private func events(
@@ -70,10 +74,13 @@ final class PeerHistory: DocumentHistory {
         return now.isReachable && now.rights?.mayRead(reader) ?? true
     }
 
-    /// Whether the client may enter the directories of the file that was renamed over the document. Otherwise the name of this
-    /// file is a secret.
+    /// Whether the client may enter the directories of the file that was renamed over the document, and could at the event.
+    /// Otherwise the name of this file is a secret.
     private func mayReachSource(of event: HistoryEvent, _ peer: Peer) -> Bool {
-        guard let source = event.source else { return true }
+        guard let source = event.source, peer.user != 0 else { return true }
+        // The directories can be open or gone now, but the name was a secret when the event happened.
+        let reader = Credentials(peer)
+        guard event.sourceClosed.allSatisfy({ $0.maySearch(reader) }) else { return false }
         do throws(VersionAccessFailure) { return try rights.mayReach(source, peer) } catch { return false }
     }
 

@@ -10,6 +10,13 @@ struct UndoPlanTests {
     private static let version = "00000000000a0000"
 
     private func steps(_ events: (kind: String, path: String, by: String)...) -> [String: UndoStep.Decision] {
+        Dictionary(
+            uniqueKeysWithValues: list(events).map {
+                (String(decoding: $0.path, as: UTF8.self), $0.decision)
+            })
+    }
+
+    private func list(_ events: [(kind: String, path: String, by: String)]) -> [UndoStep] {
         var forms: [HistoryEventForm] = []
         for (number, event) in events.enumerated() {
             let names = event.path.split(separator: ">").map { Array($0.utf8) }
@@ -34,9 +41,7 @@ struct UndoPlanTests {
         }
         let agent = HistoryActorForm(
             program: "", pid: nil, user: 0, run: "agent", runPid: 70, runID: "5-1")
-        let plan = UndoPlan(of: agent, in: forms)
-        return Dictionary(
-            uniqueKeysWithValues: plan.steps.map { (String(decoding: $0.path, as: UTF8.self), $0.decision) })
+        return UndoPlan(of: agent, in: forms).steps
     }
 
     @Test("a program that names itself like a run, or like a program of another user, is no part of it")
@@ -115,7 +120,60 @@ struct UndoPlanTests {
             steps == [
                 "a": .remake(version: Self.version),
                 "b": .stays("no version from before the run was preserved"),
-                "c": .remake(version: nil), "d": .stays("the run deleted it"),
+                "c": .remake(version: nil),
+                "d": .stays("the run deleted it, and no version of it is preserved"),
+            ])
+    }
+
+    @Test("what the run only moved stays, and is listed with the place from which it came")
+    func movesAreListed() {
+        let steps = steps(
+            ("moved", "a>b", "agent"), ("moved", "b>c", "agent"), ("moved", "d>e", "agent"),
+            ("moved", "e>d", "agent"), ("moved", "f>g", "mv"), ("created", "h", "agent"),
+            ("moved", "h>i", "agent"))
+        #expect(steps == ["c": .stays("the run moved it from a"), "i": .remove(from: "g5")])
+    }
+
+    @Test("a document that the run renamed over another one is listed, and the other one goes back")
+    func aReplacingDocumentIsListed() {
+        let steps = steps(("preserved", "b", "agent"), ("written", "a>b", "agent"), ("written", "c>d", "vim"))
+        #expect(
+            steps == [
+                "a": .stays("the run renamed it over b, which has its contents, or a version of it"),
+                "b": .restore(version: Self.version, from: "g1"),
+            ])
+    }
+
+    @Test(
+        "a document whose name another file has got by a move is listed, and the other one is not mixed with it"
+    )
+    func aDisplacedDocumentIsListed() {
+        let hint = "version \(Self.version) has the contents before the run"
+        let steps = steps(
+            ("preserved", "a", "agent"), ("deleted", "a", "agent"), ("moved", "link>a", "mv"),
+            ("preserved", "b", "agent"), ("deleted", "b", "agent"), ("preserved", "c", "agent"),
+            ("written", "c", "agent"), ("deleted", "c", "vim"))
+        #expect(
+            steps == [
+                "a": .stays("another file has its name now; \(hint)"), "b": .remake(version: Self.version),
+                "c": .stays("vim (7) has deleted it since; \(hint)"),
+            ])
+    }
+
+    @Test("a deleted directory is made again before its files, and what the run made is removed from below")
+    func directoriesAreInOrder() {
+        let steps = list([
+            ("created", "n", "agent"), ("created", "n/a", "agent"), ("preserved", "d/e/a", "agent"),
+            ("deleted", "d/e/a", "agent"), ("deleted", "d/e", "agent"), ("deleted", "d", "agent"),
+            ("deleted", "f", "agent"),
+        ])
+        #expect(
+            steps.map { String(decoding: $0.path, as: UTF8.self) } == ["d", "d/e", "d/e/a", "f", "n/a", "n"])
+        #expect(
+            steps.map(\.decision) == [
+                .remakeDirectory, .remakeDirectory, .remake(version: Self.version),
+                .stays("the run deleted it, and no version of it is preserved"), .remove(from: "g1"),
+                .remove(from: "g0"),
             ])
     }
 }

@@ -171,6 +171,60 @@ extension MountTests {
             }
         }
 
+        @Test("'truce undo' lists what the run moved and replaced by a link, and makes directories again")
+        func undoOfMovesAndDirectories() throws {
+            let prepare = """
+                cd "$1" && for f in moved over under linked; do echo "old $f" >$f.md; done
+                mkdir -p folder/inner && echo deep >folder/inner/deep.md
+                """
+            try MountedDirectory.with(prepare: { try Script(prepare).run($0) }) { mount in
+                let truce = try Lab.variable("TRUCE_BINARY")
+                let agent = """
+                    mv moved.md elsewhere.md; mv over.md under.md; ln -sf under.md linked.md; rm -r folder
+                    mkdir made made/empty; echo made >made/file.md
+                    """
+                try Script("cd \"$1\" && exec \"$2\" run --name agent -- sh -c \"$3\"").run(
+                    mount.path, truce, agent)
+                let undo = try TruceCommand.attempt("undo", "--by", "agent", "--created", mount.path)
+                let report = "\(undo.text)\(undo.errorText)"
+                let lines = undo.text.split(separator: "\n").map(String.init)
+                #expect(undo.ending == .exited(1))
+                for line in [
+                    "elsewhere.md: stays: the run moved it from moved.md",
+                    "over.md: stays: the run renamed it over under.md, which has its contents, or a version of it",
+                    "folder: made again; only its owner can use it", "made/empty: removed", "made: removed",
+                ] {
+                    #expect(lines.contains(line), "\(report)")
+                }
+                let linked = try #require(lines.first { $0.hasPrefix("linked.md: stays: ") }, "\(report)")
+                #expect(linked.contains(" to its place; version "), "\(report)")
+                #expect(try FileContents.text(of: mount.path + "/under.md") == "old under\n")
+                #expect(try FileContents.text(of: mount.path + "/folder/inner/deep.md") == "deep\n")
+                // What the command removes is preserved first.
+                let removed = try #require(
+                    lines.first { $0.hasPrefix("made/file.md: removed; version ") }, "\(report)")
+                let version = String(removed.split(separator: " ")[3])
+                #expect(try TruceCommand.run("versions", mount.path, "show", version).text == "made\n")
+            }
+        }
+
+        @Test("'truce undo' leaves what another program wrote a moment after the run, and has not closed yet")
+        func undoLeavesAnOpenWriter() throws {
+            try MountedDirectory.with(
+                "hold=1s,wait=3s", prepare: { try FileContents.write("before\n", to: $0 + "/a.md") }
+            ) { mount in
+                // The shell writes before the daemon has appended the run's step to the history.
+                let script = """
+                    cd "$1" && "$2" run --name agent -- sh -c 'echo agent >a.md' && exec 3<>a.md && printf 'MINE!' >&3
+                    "$2" undo --by agent a.md
+                    """
+                let undo = try Script(script).attempt(mount.path, try Lab.variable("TRUCE_BINARY"))
+                #expect(undo.ending == .exited(1), "\(undo.text)\(undo.errorText)")
+                #expect(undo.text.hasPrefix("a.md: stays: it was changed since"), "\(undo.text)")
+                #expect(try FileContents.text(of: mount.path + "/a.md") == "MINE!\n")
+            }
+        }
+
         @Test("'truce undo' leaves a document alone whose directory was replaced by a symbolic link")
         func undoFollowsNoLink() throws {
             let prepare = "cd \"$1\" && mkdir drafts other && echo old >drafts/a.md && echo mine >other/a.md"
@@ -345,6 +399,8 @@ extension MountTests {
                     """
                 try Script(renaming).run(mount.path)
                 _ = try Self.log(mount.path + "/moved.md", until: "which renamed private/secret.md")
+                // The name stays a secret when its directory is gone.
+                try Program("rmdir").run(mount.path + "/private")
                 let text = try Script("exec setpriv --reuid 12345 --clear-groups --regid 12345 \"$@\"")
                     .run(try Lab.variable("TRUCE_BINARY"), "log", mount.path).text
                 #expect(text.contains("open.md"))

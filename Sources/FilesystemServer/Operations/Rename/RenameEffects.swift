@@ -126,6 +126,12 @@ final class RenameEffects: Sendable {
     private func noteInHistory(_ move: RenameFacts) {
         guard context.history.isRecording, move.target !== move.node else { return }
         let author = context.processes.author(ofThread: move.from.caller.thread)
+        if let replaced = move.targetStatus, replaced.isRegularFile, !move.status.isRegularFile,
+            !move.isExchange
+        {
+            // A symbolic link or another special file takes the document's name, so there is no document any more.
+            context.history.note(.removed(.lastKnown(replaced)), move.to, by: author)
+        }
         let areFiles = move.status.isRegularFile && move.targetStatus?.isRegularFile ?? true
         let step: HistoryStep.Kind =
             move.isExchange && areFiles
