@@ -143,7 +143,8 @@ let package = Package(
         tests(
             "FilesystemServerTests",
             of: [
-                "CFuse", "ConfigurationFiles", "FilesystemServer", "Coordination", "CoordinationEngine",
+                "CFuse", "CTestSupport", "ConfigurationFiles", "FilesystemServer", "Coordination",
+                "CoordinationEngine",
                 "FuseBridge", "LinuxSystem", "VersionStore",
             ]),
         tests(

@@ -133,10 +133,10 @@ final class Handle: Claimant {
         self.isRetry = isRetry
         self.processes = processes
         writesToShared = !isClaimed && flags & O_ACCMODE != O_RDONLY && node.isDatabaseOrLog
+        opened = Engine.now
         process =
             isClaimed || flags & O_ACCMODE != O_RDONLY
-            ? processes.process(ofOpener: caller.thread, ofDocument: isClaimed) : 0
-        opened = Engine.now
+            ? processes.process(ofOpener: caller.thread, ofDocument: isClaimed, at: opened) : 0
         author =
             flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0
             ? processes.author(ofThread: caller.thread, at: opened) : nil

@@ -89,6 +89,12 @@ final class NameRequests: Sendable {
             // The writers are listed before the review. So each write is noticed: the review finds the contents of a writer that
             // has already closed the file, and what a listed writer leaves is preserved.
             let writers = strangers(writingTo: files.replaced, passedBy: request, grant)
+            // Most steps concern no other program, and no run. They need none of the next two steps.
+            guard writeHistory.isNeeded || unseenOverwrites.mayConcern(change, by: request.thread) else {
+                return preserve(files, from: writers, request, grant, reply: reply) { [self] reply in
+                    carryOut(operation, facts, step, reply: reply)
+                }
+            }
             keepHistory(of: files, request, reply: reply) { [self] reply in
                 prepare(change, request, beside: writers.handles, reply: reply) { [self] reviewed, reply in
                     preserve(files, from: writers, request, grant, reply: reply) { [self] reply in
@@ -243,11 +249,13 @@ final class NameRequests: Sendable {
         ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
     }
 
-    /// Preserves the contents that documents had before a program replaces or removes them, if a run or a rule asks for it. Then calls `next`.
+    /// Preserves the contents that documents had before a program replaces or removes them, if a run or a rule asks for it. Then
+    /// calls `next`.
     private func keepHistory(
         of files: EndangeredFiles, _ request: ClaimedRequest, reply: consuming Reply,
         then next: @escaping @Sendable (consuming Reply) -> Void
     ) {
+        guard writeHistory.isNeeded else { return next(reply) }
         let author = { [processes] in processes.author(ofThread: request.thread) }
         let nodes = ([files.replaced, files.leaving].compactMap(\.self) + files.aside).filter {
             $0.kind == S_IFREG && writeHistory.isDue($0, by: author(), thread: request.thread)

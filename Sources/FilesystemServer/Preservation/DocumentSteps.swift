@@ -43,6 +43,12 @@ extension UnseenOverwrites {
     /// After this time, a document whose name was taken away no longer waits for a new file.
     private static let vacatedCheck = TimeSpan.seconds(11)
 
+    /// Whether a step on names may concern another program, or a merge. If not, the step needs no review.
+    func mayConcern(_ step: DocumentStep?, by thread: Int32) -> Bool {
+        guard let step else { return false }
+        return context.policies.mergesSaves || concerns(step.node, by: thread)
+    }
+
     /// Called before a step on names. Returns nil if no other program is concerned.
     func review(_ step: DocumentStep?, by thread: Int32, in passage: MergePassage?) -> ReviewedStep? {
         guard let step, let review = review(step.node, by: thread) else { return nil }

@@ -36,7 +36,7 @@ final class MergePause: Sendable {
 extension UnseenOverwrites {
     /// Returns the pause that a step on names must make before it is taken. Returns nil if no merge concerns the document.
     func pause(before step: DocumentStep?, by thread: Int32) -> MergePause? {
-        guard let step, isMerged(step.node, by: thread) else { return nil }
+        guard context.policies.mergesSaves, let step, isMerged(step.node, by: thread) else { return nil }
         guard case .replaces(let document, let file) = step,
             merges.isPending(document.id) || review(document, by: thread)?.view.isUnseen ?? false
         else { return pause(at: step.node) }

@@ -115,12 +115,15 @@ final class UnseenOverwrites: Sendable {
     /// Called before a step by which a thread replaces or removes a file, or changes its size. Returns nil if no other program is
     /// concerned.
     func review(_ node: Node?, by thread: Int32) -> ChangeReview? {
-        guard let node, thread > 0 else { return nil }
-        let process = { [processes] in processes.process(ofOpener: thread) }
-        guard sightings.concerns(node, by: process), node.needsClaim(flags: O_WRONLY | O_TRUNC) else {
-            return nil
-        }
-        return sightings.review(DocumentChange(node: node, process: process()))
+        guard let node, concerns(node, by: thread) else { return nil }
+        return sightings.review(
+            DocumentChange(node: node, process: processes.process(ofOpener: thread)))
+    }
+
+    /// Whether a step of a thread that replaces or removes a file, or changes its size, may concern another program.
+    func concerns(_ node: Node, by thread: Int32) -> Bool {
+        thread > 0 && sightings.concerns(node) { processes.process(ofOpener: thread) }
+            && node.needsClaim(flags: O_WRONLY | O_TRUNC)
     }
 
     /// Prepares a step after its review. Returns false if the step must not be taken. May block.

@@ -31,8 +31,9 @@ final class WriteHistory: Sendable {
         engine = context.engine
     }
 
+    /// Whether a write may be due at all: there are runs, rules, or documents that a run has written last.
     @inline(__always)
-    private var isNeeded: Bool { context.keepsHistory || hasLastRuns.load(ordering: .relaxed) }
+    var isNeeded: Bool { context.keepsHistory || hasLastRuns.load(ordering: .relaxed) }
 
     /// Whether the contents of a file must be preserved before the program of a handle changes them.
     @inline(__always)

@@ -97,9 +97,9 @@ final class ProcessResolver: Sendable {
     ///
     /// `ofDocument`: whether the file is a document. A process that quickly opens many documents may be added to
     /// ``LowPriorityPrograms``.
-    func process(ofOpener thread: Int32, ofDocument: Bool = false) -> Int32 {
+    func process(ofOpener thread: Int32, ofDocument: Bool = false, at now: Instant = Engine.now) -> Int32 {
         guard thread > 0 else { return 0 }
-        let (slot, now) = (Int(thread) & 63, Engine.now)
+        let slot = Int(thread) & 63
         let (known, isQuick) = openers.withLock { openers -> (Int32?, Bool) in
             let known = openers.known[slot]
             guard known.thread == thread, now.since(known.moment) < Self.memory else { return (nil, false) }

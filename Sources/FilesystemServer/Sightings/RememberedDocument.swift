@@ -96,9 +96,15 @@ package struct RememberedDocument: Sendable {
         self.stamp = stamp
     }
 
-    /// About how many bytes of memory the document takes in the table, without its bases.
-    package var size: Int { Self.size(sightings: sightings.count) }
-    package static func size(sightings: Int) -> Int { 192 + 88 * sightings }
+    /// About how many bytes of memory the document takes besides its place in the table, without its bases. Documents can share
+    /// their anchors, but each sighting counts as if its anchor was its own.
+    package var size: Int {
+        guard sightings.capacity > 0 else { return 0 }
+        return Self.arrayHeader + sightings.capacity * MemoryLayout<Sighting>.stride
+            + sightings.count * Self.anchorSize
+    }
+    /// The bytes of an anchor with the name of its program, and of the header of an array; each as the allocator rounds them up.
+    private static let (anchorSize, arrayHeader) = (176, 48)
     /// The bytes of the known contents, also of those that suspicions hold.
     package var baseSize: Int {
         bases.reduce(0) { $0 + $1.bytes.count } + suspicions.reduce(0) { $0 + ($1.base?.count ?? 0) }

@@ -4,9 +4,9 @@ import LinuxSystem
 
 /// The documents that the daemon remembers, and the number of the latest generation.
 ///
-/// The table is bounded: it has at most ``mostDocuments`` documents and takes at most ``mostBytes``. The known contents of older
-/// generations take at most ``mostBaseBytes`` more. When a bound is reached, the documents are dropped that were not used for
-/// the longest time. Documents with a writer or a suspicion stay.
+/// The table is bounded: it has at most ``mostDocuments`` documents and takes at most ``mostBytes`` (D278). The known contents of
+/// older generations take at most ``mostBaseBytes`` more. When a bound is reached, the documents are dropped that were not used
+/// for the longest time. Documents with a writer or a suspicion stay.
 package struct SightingTable<Key: Hashable & Sendable>: Sendable {
     /// A generation from before the last clean end of the daemon.
     package struct SavedGeneration: Hashable, Sendable {
@@ -39,7 +39,8 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
     package static var openTakes: TimeSpan { .seconds(10) }
     private static var mostReplacements: Int { 1024 }
 
-    package static var mostDocuments: Int { 65_536 }
+    /// Three quarters of 2¹⁵. A dictionary with more entries has twice the room.
+    package static var mostDocuments: Int { 24_576 }
     package static var mostBytes: Int { 8 << 20 }
     package static var mostBaseBytes: Int { 16 << 20 }
 
@@ -62,8 +63,14 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
     /// Whether the table has no document, also none from before the last end of the daemon.
     package var isEmpty: Bool { documents.isEmpty && saved.isEmpty }
     /// About how many bytes of memory the documents take, without the known contents.
-    package var size: Int { bytes }
+    package var size: Int { Self.room(documents) + Self.room(saved) + bytes }
     package var baseSize: Int { baseBytes }
+
+    /// The bytes of a dictionary. Of its places, at most three quarters are in use; each has a bit more.
+    private static func room<Value>(_ dictionary: [Key: Value]) -> Int {
+        let places = dictionary.capacity * 4 / 3
+        return places * (MemoryLayout<Key>.stride + MemoryLayout<Value>.stride) + places / 8
+    }
 
     package subscript(key: Key) -> RememberedDocument? { documents[key] }
     package func contains(_ key: Key) -> Bool { documents[key] != nil }
@@ -91,7 +98,7 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
         // The savers of the former document still have its file open.
         document.suspicions += remove(key)?.suspicions ?? []
         replacements[key] = nil
-        makeRoom()
+        makeRoom(forAnother: true)
         uses += 1
         document.used = uses
         bytes += document.size
@@ -112,19 +119,19 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
     package mutating func change<Result>(
         _ key: Key, _ body: (inout RememberedDocument, () -> UInt64) -> Result
     ) -> Result? {
-        guard var document = documents.removeValue(forKey: key) else { return nil }
-        let (size, baseSize) = (document.size, document.baseSize)
+        guard let index = documents.index(forKey: key) else { return nil }
+        let (size, baseSize) = (documents.values[index].size, documents.values[index].baseSize)
         uses += 1
-        document.used = uses
+        documents.values[index].used = uses
         var latest = latest
-        let result = body(&document) {
+        let result = body(&documents.values[index]) {
             latest += 1
             return latest
         }
         self.latest = latest
-        bytes += document.size - size
-        baseBytes += document.baseSize - baseSize
-        documents[key] = document
+        bytes += documents.values[index].size - size
+        baseBytes += documents.values[index].baseSize - baseSize
+        if self.size > Self.mostBytes { makeRoom(forAnother: false) }
         if baseBytes > Self.mostBaseBytes { dropBases() }
         return result
     }
@@ -195,13 +202,20 @@ package struct SightingTable<Key: Hashable & Sendable>: Sendable {
             + documents.map { ($0.key, SavedGeneration($0.value.generation, as: $0.value.stamp)) }
     }
 
-    /// Drops a sixteenth of the documents if the table is full.
-    private mutating func makeRoom() {
-        if documents.count + saved.count >= Self.mostDocuments { saved = [:] }
-        guard documents.count >= Self.mostDocuments || bytes >= Self.mostBytes else { return }
+    /// Drops a sixteenth of the documents if the table is full. `forAnother`: whether a document will be added, for which the
+    /// dictionary perhaps takes twice its room.
+    private mutating func makeRoom(forAnother: Bool) {
+        if documents.count + saved.count >= Self.mostDocuments || isFull(forAnother) { saved = [:] }
+        guard isFull(forAnother) else { return }
         let unused = documents.filter { !$0.value.hasWriters && $0.value.suspicions.isEmpty }
             .sorted { $0.value.used < $1.value.used }
         for (key, _) in unused.prefix(max(documents.count / 16, 1)) { remove(key) }
+    }
+
+    private func isFull(_ forAnother: Bool) -> Bool {
+        let grows = forAnother && documents.count == documents.capacity
+        let room = size + (grows ? Self.room(documents) : 0)
+        return documents.count >= Self.mostDocuments || room >= Self.mostBytes
     }
 
     /// Forgets known contents until they take half of their room.

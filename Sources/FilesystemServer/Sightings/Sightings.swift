@@ -87,19 +87,34 @@ final class Sightings: Sendable {
         let node = handle.node
         if case .crowded = outcome { return replaceReader(of: node, by: handle) }
         if node.isRemembered, noteFormerRead(by: handle) { return }
-        guard !isUnknown(node), let status = node.presentStatus, remember(node, Stamp(status)) else {
+        guard !isUnknown(node), let stamp = node.presentStatus.map({ Stamp($0) }) else {
             return noteAgain(handle)
         }
-        guard let opener = openers.opener(process: handle.process) else { return }
-        makeRoom(in: node, for: opener.anchor)
-        let isNoted = change(node) { document, next in
-            document.refresh(Stamp(status), next)
-            if handle.mayWrite || handle.truncates { document.noteWriter(opener, by: handle.id.rawValue) }
-            if handle.sightingUse != .writes { document.noteRead(by: opener.anchor, at: handle.opened) }
-            return true
-        }
+        if node.isRemembered, record(handle, as: stamp) { return }
+        guard remember(node, stamp) else { return noteAgain(handle) }
         // Another file may have replaced this one since the first look.
-        if isNoted == nil { _ = noteFormerRead(by: handle) }
+        if !record(handle, as: stamp) { _ = noteFormerRead(by: handle) }
+    }
+
+    /// Records an open in the table. Returns false if the table does not have the file.
+    private func record(_ handle: Handle, as stamp: Stamp) -> Bool {
+        guard let opener = openers.opener(process: handle.process) else { return true }
+        let node = handle.node
+        let note = { [self] (isFinal: Bool) in
+            change(node) { document, next in
+                guard isFinal || !document.needsRoom(for: opener.anchor) else { return false }
+                document.refresh(stamp, next)
+                if handle.mayWrite || handle.truncates {
+                    document.noteWriter(opener, by: handle.id.rawValue)
+                }
+                if handle.sightingUse != .writes { document.noteRead(by: opener.anchor, at: handle.opened) }
+                return true
+            }
+        }
+        guard let isNoted = note(false) else { return false }
+        if isNoted { return true }
+        makeRoom(in: node, for: opener.anchor)
+        return note(true) ?? false
     }
 
     /// Notes the read of a file that another file has replaced since the program looked up its name. The program has read the

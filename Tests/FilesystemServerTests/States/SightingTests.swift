@@ -256,7 +256,11 @@ import Testing
         #expect(table.count <= SightingTable<Int>.mostDocuments && table.count > 10_000)
         #expect(table.contains(0) && table.contains(99_999) && !table.contains(1))
         for key in 0..<100_000 { table.remove(key) }
-        #expect(table.size == 0 && table.isEmpty)
+        let room = table.size
+        table.remember(1, RememberedDocumentTests.opener(1), as: stamp)
+        #expect(table.size > room)
+        table.remove(1)
+        #expect(table.size == room && table.isEmpty)
     }
 
     @Test("A program that reads a file which another file has just replaced has seen the former generation")

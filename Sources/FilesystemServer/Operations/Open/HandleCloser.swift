@@ -151,11 +151,9 @@ final class HandleCloser: Sendable {
     }
 
     private func finishLeaving(_ handle: Handle, isMerged: Bool = false) {
-        let hasMore = handle.hasPreservedFile
-        guard handle.mayWrite || handle.truncates, hasMore || cleanWriters.mayBeOverwrittenUnseen(handle)
-        else {
-            return end(handle, isMerged: isMerged)
-        }
+        guard handle.mayWrite || handle.truncates,
+            handle.hasPreservedFile || cleanWriters.mayBeOverwrittenUnseen(handle)
+        else { return end(handle, isMerged: isMerged) }
         // Whether the program has written is checked now, and not later on the worker. Before the worker runs, the program may
         // set the file's times back and so hide its writes.
         let mayHaveWritten = cleanWriters.mayHaveWritten(handle)

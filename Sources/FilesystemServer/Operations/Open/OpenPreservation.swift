@@ -64,6 +64,8 @@ final class OpenPreservation: Sendable {
     @inline(__always)
     func prepare(_ handle: Handle, _ grant: Grant?) -> Work {
         let isChange = handle.mayWrite || handle.truncates
+        // A reader that passes no other program destroys nothing.
+        if !isChange, grant?.passesOthers != true { return .ready }
         if isChange, handle.node.hasLinksWithoutWriters { return .detachingLinks }
         // This comes before the contents of preempted programs are preserved: the open must follow that at once, because such a
         // program may still write.
@@ -167,4 +169,9 @@ final class OpenPreservation: Sendable {
         return mayCut && context.engine.runs.hasForeignChange(of: handle.item, for: handle.identify)
             ? .claim : nil
     }
+}
+
+extension Grant {
+    /// Whether the claim was granted although other programs use the file, or before all presenters have answered.
+    fileprivate var passesOthers: Bool { preemptsMore || !preempted.isEmpty || !unanswered.isEmpty }
 }
