@@ -117,7 +117,7 @@ final class CoordinatedFilesystem: Filesystem {
             coordinator, closer, nameRequests)
         let renameClaims = RenameClaims(context, tree, saves, saveLifecycle, coordinator, nameRequests)
         let renameEffects = RenameEffects(
-            context, tree, sourceWatch, saves, cleanWriters, conflictCopies, unseenOverwrites, events,
+            context, tree, sourceWatch, saves, cleanWriters, conflictCopies, merger, events,
             identity, saveLifecycle, closer)
         renames = Rename(context, tree, renameClaims, renameEffects, nameRequests)
         attributeChanges = SetAttributes(

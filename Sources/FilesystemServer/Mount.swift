@@ -110,6 +110,7 @@ package final class Mount: StatusSource {
     /// Answers requests. Returns when the mount is gone, or is unmounted and unused (see ``DetachedMountMonitor``).
     package func serve() throws(Errno) {
         try DetachedMountMonitor(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
+        filesystem.merger.completeMerges(below: filesystem.tree.nodes.root)
         if let rights = filesystem.rightsWatcher {
             try JoinableThread { [filesystem] in rights.run(filesystem.outOfBand) }.detach()
         }

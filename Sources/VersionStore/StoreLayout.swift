@@ -13,6 +13,7 @@ package import LinuxSystem
 ///             kept/ID       the files
 ///             kept/ID.copying   a file that is not complete.
 ///             history/      the log of what programs did with documents (room History).
+///             merging-DEVICE-INODE   a merge that is being written into a file (``MergeRecord``).
 ///
 /// A store of an earlier release has the contents of `store` in `.truce` itself. The daemon moves them into `store` (D194).
 package struct StoreLayout: ~Copyable {

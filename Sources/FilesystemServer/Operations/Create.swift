@@ -140,7 +140,7 @@ extension Create: NameOperation {
         saveLifecycle.noteArrival(of: name, in: directory, by: caller.thread)
         let node = nodes.introduce(status, as: name, in: directory)
         let recognised = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
-        unseenOverwrites.noteArrival(of: node, as: name, in: directory, by: caller.thread, isSaved: false)
+        _ = unseenOverwrites.noteArrival(of: node, as: name, in: directory, by: caller.thread, isSaved: false)
         let handle = claims.makeHandle(on: node, flags: facts.flags | O_CREAT, by: caller)
         if recognised.isDocument { handle.noteFilledName() }
         let file = NewFile(handle, of: facts.change, isNew: !recognised.isSave, status, file: created)

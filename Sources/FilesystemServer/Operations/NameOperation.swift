@@ -80,14 +80,16 @@ struct NameStep: Sendable {
     let save: SaveAssessment?
     /// The step on a document that concerns other programs; nil if there is none.
     private(set) var reviewed: ReviewedStep?
+    /// While the step is under way, its document is not merged.
+    private(set) var passage: MergePassage?
 
     init(claim: ClaimID, isForced: Bool, save: SaveAssessment?) {
         (self.claim, self.isForced, self.save) = (claim, isForced, save)
     }
 
-    func reviewed(as reviewed: ReviewedStep) -> NameStep {
+    func reviewed(as reviewed: ReviewedStep?, in passage: MergePassage?) -> NameStep {
         var step = self
-        step.reviewed = reviewed
+        (step.reviewed, step.passage) = (reviewed, passage)
         return step
     }
 }

@@ -96,9 +96,11 @@ final class NameRequests: Sendable {
                 }
             }
             keepHistory(of: files, request, reply: reply) { [self] reply in
-                prepare(change, request, beside: writers.handles, reply: reply) { [self] reviewed, reply in
+                prepare(change, request, beside: writers.handles, reply: reply) {
+                    [self] reviewed, passage, reply in
+                    let step = step.reviewed(as: reviewed, in: passage)
                     preserve(files, from: writers, request, grant, reply: reply) { [self] reply in
-                        carryOut(operation, facts, reviewed.map(step.reviewed(as:)) ?? step, reply: reply)
+                        carryOut(operation, facts, step, reply: reply)
                     }
                 }
             }
@@ -109,24 +111,24 @@ final class NameRequests: Sendable {
     /// new contents. Then continues.
     private func prepare(
         _ change: DocumentStep?, _ request: ClaimedRequest, beside writers: [Handle],
-        reply: consuming Reply, then next: @escaping @Sendable (ReviewedStep?, consuming Reply) -> Void
+        reply: consuming Reply,
+        then next: @escaping @Sendable (ReviewedStep?, MergePassage?, consuming Reply) -> Void
     ) {
-        guard let change, context.policies.mergesSaves else {
-            return review(change, request, beside: writers, in: nil, reply: reply, then: next)
+        guard let change, unseenOverwrites.mayMerge else {
+            return review(change, request, beside: writers, reply: reply) { next($0, nil, $1) }
         }
         let parked = Parked(reply)
         unseenOverwrites.merges.passSoon(change.node.id) { [self] passage in
             guard let reply = parked.take() else { return engine.end(request.claim) }
-            review(change, request, beside: writers, in: passage, reply: reply, then: next)
+            review(change, request, beside: writers, reply: reply) { next($0, passage, $1) }
         }
     }
 
     private func review(
-        _ change: DocumentStep?, _ request: ClaimedRequest, beside writers: [Handle],
-        in passage: MergePassage?, reply: consuming Reply,
+        _ change: DocumentStep?, _ request: ClaimedRequest, beside writers: [Handle], reply: consuming Reply,
         then next: @escaping @Sendable (ReviewedStep?, consuming Reply) -> Void
     ) {
-        let reviewed = unseenOverwrites.review(change, by: request.thread, in: passage)
+        let reviewed = unseenOverwrites.review(change, by: request.thread)
         let isPreserved = reviewed?.review.view.isUnseen ?? false && areWriting(writers)
         guard let reviewed, !reviewed.review.isHarmless else { return next(reviewed, reply) }
         let parked = Parked(reply)
@@ -171,20 +173,21 @@ final class NameRequests: Sendable {
             if let reviewed = step?.reviewed {
                 merger.revert(reviewed)
                 unseenOverwrites.abandon(reviewed)
-                reviewed.passage?.end()
             }
+            step?.passage?.end()
             if Operation.makesFile, let step { engine.end(step.claim) }
             return operation.fail(reply, error)
         }
         operation.publish(&outcome, of: facts, step)
-        if let reviewed = step?.reviewed { publish(reviewed) }
+        if let reviewed = step?.reviewed { unseenOverwrites.publish(reviewed) }
+        step?.passage?.end()
+        if let reviewed = step?.reviewed { tellMerge(reviewed) }
         if let step, operation.endsClaimBeforeAnswer(facts) { engine.end(step.claim) }
         operation.answer(outcome, of: facts, step, reply: reply)
     }
 
-    private func publish(_ reviewed: ReviewedStep) {
-        unseenOverwrites.publish(reviewed)
-        reviewed.passage?.end()
+    /// Notes that the file of a rename was merged before it became the document, if it was.
+    private func tellMerge(_ reviewed: ReviewedStep) {
         guard reviewed.merged != nil, case .replaces(_, let node) = reviewed.step else { return }
         merger.publish(reviewed)
         events.noteMerge(of: node)

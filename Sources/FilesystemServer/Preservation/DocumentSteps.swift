@@ -28,13 +28,10 @@ final class ReviewedStep: Sendable {
     let review: ChangeReview
     /// The contents that the program gave the new file, if ``SaveMerger`` has replaced them by merged contents.
     let merged: [UInt8]?
-    /// While the step is under way, the document is not merged.
-    let passage: MergePassage?
 
-    init(_ step: DocumentStep, _ review: ChangeReview, in passage: MergePassage?, merged: [UInt8]? = nil) {
+    init(_ step: DocumentStep, _ review: ChangeReview, merged: [UInt8]? = nil) {
         self.step = step
         self.review = review
-        self.passage = passage
         self.merged = merged
     }
 }
@@ -50,9 +47,9 @@ extension UnseenOverwrites {
     }
 
     /// Called before a step on names. Returns nil if no other program is concerned.
-    func review(_ step: DocumentStep?, by thread: Int32, in passage: MergePassage?) -> ReviewedStep? {
+    func review(_ step: DocumentStep?, by thread: Int32) -> ReviewedStep? {
         guard let step, let review = review(step.node, by: thread) else { return nil }
-        return ReviewedStep(step, review, in: passage)
+        return ReviewedStep(step, review)
     }
 
     /// Prepares a step on names after its review. Returns false if the step must not be taken. May block.
@@ -99,15 +96,17 @@ extension UnseenOverwrites {
     }
 
     /// Called when a file has got a name. If this name was taken away from a document a moment before, the file is the document's
-    /// file from now on. `isSaved` says whether the file has its contents already.
-    func noteArrival(of node: Node, as name: NameBytes, in directory: Node, by thread: Int32, isSaved: Bool) {
-        guard sightings.hasVacatedNames else { return }
+    /// file from now on. `isSaved` says whether the file has its contents already. Returns the suspicions that these contents
+    /// decide.
+    func noteArrival(
+        of node: Node, as name: NameBytes, in directory: Node, by thread: Int32, isSaved: Bool
+    ) -> [Suspicion] {
+        guard sightings.hasVacatedNames else { return [] }
         let (gone, isFilled) = sightings.noteArrival(of: node, name, in: directory)
         dropSoon(gone, of: node)
         if isFilled, !isSaved, isMerged(node, by: thread), hasSuspicions(node) { merges.expect(node.id) }
-        guard isFilled, isSaved else { return }
-        settleSoon(
-            sightings.noteFilled(node, byProcess: context.processes.process(ofOpener: thread)), by: node)
+        guard isFilled, isSaved else { return [] }
+        return sightings.noteFilled(node, byProcess: context.processes.process(ofOpener: thread))
     }
 
     /// Reads the contents that a save has left, and settles the versions on a worker.

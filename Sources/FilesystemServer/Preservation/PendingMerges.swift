@@ -38,6 +38,11 @@ final class PendingMerges: Sendable {
     static let longestWait = TimeSpan.milliseconds(200)
 
     private let files = Mutex<[NodeID: File]>([:])
+    private let hasBegun = Atomic(false)
+
+    /// Whether a merge was expected or begun since the mount. From then on, requests use this object, even if the rules are
+    /// changed in the middle of a merge.
+    var isUsed: Bool { hasBegun.load(ordering: .relaxed) }
 
     private func change<Result: Sendable>(_ node: NodeID, _ body: (inout File) -> Result) -> Result {
         files.withLock { files in
@@ -52,6 +57,7 @@ final class PendingMerges: Sendable {
 
     /// Notes that a file will be merged when its program closes it.
     func expect(_ node: NodeID) {
+        hasBegun.store(true, ordering: .relaxed)
         change(node) { file in
             if !file.isPending { file.stage = .expected }
         }
@@ -60,10 +66,14 @@ final class PendingMerges: Sendable {
     /// Whether a merge of the file is expected or under way.
     func isPending(_ node: NodeID) -> Bool { files.withLock { $0[node]?.isPending ?? false } }
 
+    /// Whether a request for the file is under way.
+    func isPassed(_ node: NodeID) -> Bool { files.withLock { $0[node]?.passages ?? 0 > 0 } }
+
     /// Begins a merge. Returns false if there must be none: a request for the file is under way, or has waited too long. After
     /// that, ``end(_:isExpected:)`` or ``cancel(_:)`` must follow.
     func begin(_ node: NodeID, unexpected: Bool = false) -> Bool {
-        change(node) { file in
+        hasBegun.store(true, ordering: .relaxed)
+        return change(node) { file in
             guard file.stage == .expected || unexpected && file.stage == nil, file.passages == 0 else {
                 return false
             }

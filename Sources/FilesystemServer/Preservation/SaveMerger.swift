@@ -27,9 +27,9 @@ final class SaveMerger: Sendable {
     /// The number of unchanged lines that must be between changes of the two programs.
     private static let distance = 3
 
-    private let context: MountContext
+    let context: MountContext
     private let handles: HandleTable
-    private let sourceWatch: SourceWatch
+    let sourceWatch: SourceWatch
     private let preserver: ContentPreserver
     private let overwrites: UnseenOverwrites
     private var merges: PendingMerges { overwrites.merges }
@@ -51,10 +51,10 @@ final class SaveMerger: Sendable {
     /// ``merge(_:into:then:)`` must follow.
     func noteClosed(_ handle: Handle) -> [Suspicion] {
         let node = handle.node
-        let isPending = context.policies.mergesSaves && merges.isPending(node.id)
-        let suspicions =
-            node.isRemembered ? overwrites.sightings.noteClosed(handle, isMerged: isPending) : []
-        if isPending, suspicions.isEmpty, !overwrites.hasSuspicions(node) { merges.cancel(node.id) }
+        guard node.isRemembered else { return [] }
+        let isPending = merges.isUsed && merges.isPending(node.id)
+        let suspicions = overwrites.sightings.noteClosed(handle, isMerged: isPending)
+        if merges.isUsed, suspicions.isEmpty, !overwrites.hasSuspicions(node) { merges.cancel(node.id) }
         return suspicions
     }
 
@@ -73,7 +73,6 @@ final class SaveMerger: Sendable {
             } else {
                 merges.cancel(node.id)
             }
-            if isMerged { resolve(suspicions, at: node.path) }
             next(isMerged ? nil : saved)
         }
     }
@@ -84,7 +83,9 @@ final class SaveMerger: Sendable {
             let merged = merged(suspicions, with: saved, in: node, of: node)
         else { return false }
         do throws(StoreError) { try preserver.detachLinks(of: node) } catch { return false }
-        guard merges.beginWriting(node.id), write(merged, to: node, over: saved) else { return false }
+        guard merges.beginWriting(node.id), write(merged, to: node, over: saved, settling: suspicions) else {
+            return false
+        }
         overwrites.sightings.noteMerged(node, from: saved)
         return true
     }
@@ -108,7 +109,7 @@ final class SaveMerger: Sendable {
             sightings.change(document) { document, _ in document.suspicions += suspicions }
             return reviewed
         }
-        return ReviewedStep(reviewed.step, reviewed.review, in: reviewed.passage, merged: own)
+        return ReviewedStep(reviewed.step, reviewed.review, merged: own)
     }
 
     /// Returns the former contents of the file; nil if it is not merged.
@@ -116,9 +117,8 @@ final class SaveMerger: Sendable {
         guard handles.all(on: file).isEmpty, !file.hasLinksWithoutWriters,
             file.presentStatus?.linkCount == 1, let saved = overwrites.contents(of: file),
             let merged = merged(suspicions, with: saved, in: file, of: document),
-            merges.beginWriting(file.id), write(merged, to: file, over: saved)
+            merges.beginWriting(file.id), write(merged, to: file, over: saved, settling: suspicions)
         else { return nil }
-        resolve(suspicions, at: document.path)
         return saved
     }
 
@@ -130,8 +130,31 @@ final class SaveMerger: Sendable {
 
     /// Called when the rename of a file with merged contents has failed: the file gets its own contents back.
     func revert(_ reviewed: ReviewedStep) {
-        guard case .replaces(_, let file) = reviewed.step, let own = reviewed.merged else { return }
-        _ = write(own, to: file, over: own)
+        guard case .replaces(_, let file) = reviewed.step, let own = reviewed.merged,
+            let merged = overwrites.contents(of: file)
+        else { return }
+        _ = write(own, to: file, over: merged, settling: [])
+    }
+
+    // MARK: Saves that move the document aside
+
+    /// Called when a renamed file has got the name of a document that a program has moved aside. Merges the contents on a worker;
+    /// requests for the file wait for this. Calls `next` if the file is merged.
+    func noteArrival(
+        of node: Node, as name: NameBytes, in directory: Node, by thread: Int32,
+        then next: @escaping @Sendable () -> Void
+    ) {
+        let suspicions = overwrites.noteArrival(of: node, as: name, in: directory, by: thread, isSaved: true)
+        guard !suspicions.isEmpty, overwrites.isMerged(node, by: thread),
+            merges.begin(node.id, unexpected: true)
+        else { return overwrites.settleSoon(suspicions, by: node) }
+        context.work(on: node, for: .preserving) { [self] in
+            let saved = overwrites.contents(of: node, for: suspicions)
+            let isMerged = merge(suspicions, into: node, over: saved.bytes)
+            merges.end(node.id)
+            if isMerged { return next() }
+            overwrites.settle(suspicions, by: saved, at: node.path)
+        }
     }
 
     // MARK: Texts
@@ -190,54 +213,5 @@ final class SaveMerger: Sendable {
         } catch {
             return false
         }
-    }
-
-    /// The version of the other program is no conflict: the document has its changes.
-    private func resolve(_ suspicions: [Suspicion], at path: [UInt8]) {
-        for suspicion in suspicions {
-            context.engine.counters.merged.count()
-            let attribution = Attribution(of: suspicion.saver, path: path)
-            do throws(StoreError) { _ = try context.store?.resolve(suspicion.version) } catch {
-                context.engine.logAction(
-                    "left the version \(suspicion.version) undecided (\(error))", attribution)
-            }
-            context.engine.logAction(
-                "had not read the present contents; its changes were merged with them (\(suspicion.version))",
-                attribution)
-        }
-    }
-
-    /// Replaces the contents of a file that no program has open. Returns whether this succeeded.
-    private func write(_ text: [UInt8], to node: Node, over former: [UInt8]) -> Bool {
-        let change = sourceWatch.noteOwn(node, .contents)
-        defer { sourceWatch.finishOwnChange(node, change) }
-        do throws(Errno) {
-            let file = try node.descriptor().descriptor.reopen(flags: O_RDWR)
-            let status = try file.status()
-            do throws(Errno) {
-                try ThreadIdentity.withQuota(of: status.user, group: status.group) { () throws(Errno) in
-                    try file.replaceContents(by: text)
-                }
-            } catch {
-                // Both texts are preserved. The document gets the text of its program back, as far as there is room.
-                try file.replaceContents(by: former)
-                throw error
-            }
-            context.connection.invalidateContents(of: node.id)
-            return true
-        } catch {
-            context.engine.logAction("could not be merged (\(error))", Attribution { node.path })
-            return false
-        }
-    }
-}
-
-extension OwnedDescriptor {
-    fileprivate borrowing func replaceContents(by bytes: [UInt8]) throws(Errno) {
-        let result: Result<Int, Errno> = bytes.withUnsafeBytes { buffer in
-            do throws(Errno) { return .success(try write(buffer, at: 0)) } catch { return .failure(error) }
-        }
-        guard try result.get() == bytes.count else { throw Errno(rawValue: ENOSPC) }
-        try truncateOpenFile(to: Int64(bytes.count))
     }
 }

@@ -26,13 +26,14 @@ final class UnseenOverwrites: Sendable {
     private let engine: Engine
     private let processes: ProcessResolver
     let handles: HandleTable
+    let nodes: NodeTable
 
     init(_ context: MountContext, _ tree: FileTree) {
         self.context = context
         sightings = Sightings(context, below: tree.nodes.root.key)
         engine = context.engine
         processes = context.processes
-        handles = tree.handles
+        (handles, nodes) = (tree.handles, tree.nodes)
     }
 
     // MARK: Before a step
@@ -92,6 +93,9 @@ final class UnseenOverwrites: Sendable {
         context.policies.mergesSaves
             && context.policy(of: .unseen, forFileAt: node.path, usedBy: thread) == .merge
     }
+
+    /// Whether requests must wait for merges.
+    var mayMerge: Bool { context.policies.mergesSaves || merges.isUsed }
 
     /// Whether a save of the file is not compared yet.
     func hasSuspicions(_ node: Node) -> Bool {
@@ -372,7 +376,7 @@ extension Anchor {
 
 extension OwnedDescriptor {
     /// Reads the whole file. Throws EFBIG if it has more bytes than `most`.
-    fileprivate borrowing func contents(atMost most: Int) throws(Errno) -> [UInt8] {
+    borrowing func contents(atMost most: Int) throws(Errno) -> [UInt8] {
         let size = Int(try status().size)
         guard size <= most else { throw Errno(rawValue: EFBIG) }
         var bytes = [UInt8](repeating: 0, count: size)

@@ -14,7 +14,7 @@ import LinuxSystem
 /// - The step takes away a name that other threads are about to look up for the second time, after a save. The kernel
 ///   does not look the name up a third time. So the step waits for these lookups, because otherwise their programs
 ///   would see no file.
-/// - The document is just being merged, or the file that replaces it is not closed yet (``MergePause``).
+/// - The document is just being merged, or a merge is possible only after a program has closed a file (``MergePause``).
 extension RetryCoordinator {
     /// A function that carries out a request with a granted claim, and then ends the claim.
     typealias Step = @Sendable (ClaimedRequest, Grant, consuming Reply) -> Void
@@ -60,15 +60,15 @@ extension RetryCoordinator {
         // The kernel's own threads (such as those of its NFS server) do not retry a request. Such a thread's next
         // request may be for another program.
         let canRetry = { !ProcessInspection.isKernelThread(request.thread) }
-        if mustDelay(request, pause) {
+        if isNameAwaited(request) {
             guard canRetry() else { return claimUnderLock(request, reply: reply, then: step) }
             return requestRetry(request, to: directory, reply: reply) { [self] serial in
-                delay(request, serial, pause) { [self] in claimBehind(request, serial) }
+                delay(request, serial, nil) { [self] in claimBehind(request, serial, pause) }
             }
         }
         if let grant = claim(request) {
             // An open may have been granted just before this claim, so the name is checked a second time. From now on,
-            // this claim keeps further opens waiting.
+            // this claim keeps further opens waiting. So a pause ends when the present writers have closed the file.
             guard mustDelay(request, pause), canRetry() else { return step(request, grant, reply) }
             request.decide(.granted(grant))
             return requestRetry(request, to: directory, reply: reply) { [self] serial in
@@ -162,9 +162,9 @@ extension RetryCoordinator {
     }
 
     /// Makes the claim of a request whose step was delayed. If the claim must wait, this wait then comes before the
-    /// retry, and not during the retry, when the kernel holds a lock.
-    private func claimBehind(_ request: ClaimedRequest, _ serial: UInt64) {
-        guard engine.hasAwareClients, retries[request.thread]?.serial == serial else {
+    /// retry, and not during the retry, when the kernel holds a lock. The pause comes after the claim.
+    private func claimBehind(_ request: ClaimedRequest, _ serial: UInt64, _ pause: MergePause?) {
+        guard engine.hasAwareClients || pause != nil, retries[request.thread]?.serial == serial else {
             return answer(request, serial)
         }
         if let grant = claim(request) { request.decide(.granted(grant)) }
@@ -174,7 +174,8 @@ extension RetryCoordinator {
             return answer(request, serial)
         }
         request.whenDecided { [self, weak request] _ in
-            if let request { answer(request, serial) }
+            guard let request else { return }
+            delay(request, serial, pause) { [self] in answer(request, serial) }
         }
     }
 

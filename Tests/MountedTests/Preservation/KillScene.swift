@@ -23,6 +23,8 @@ enum KillScene: String, CaseIterable, Sendable {
     case unseenWrite = "a first write into contents that the program has not read"
     case harmlessTruncation = "a save by truncation of the same contents"
     case harmlessReplacement = "a rename of the same contents over the document"
+    case mergedTruncation = "a save by truncation that is merged"
+    case mergedReplacement = "a rename over the document that is merged"
 
     var options: String {
         switch self {
@@ -47,18 +49,25 @@ enum KillScene: String, CaseIterable, Sendable {
     /// daemon must not: neither its contents nor its path.
     var isUnseen: Bool {
         switch self {
-        case .unseenTruncation, .unseenReplacement, .unseenWrite, .harmlessTruncation, .harmlessReplacement:
+        case .unseenTruncation, .unseenReplacement, .unseenWrite, .harmlessTruncation, .harmlessReplacement,
+            .mergedTruncation, .mergedReplacement:
             true
         default: false
         }
     }
 
+    /// Whether the changes of both programs are merged. A merge is written in place, so a kill can leave a mixture of two texts
+    /// in the file. The next daemon completes the merge before it serves requests (D281).
+    var isMerged: Bool { self == .mergedTruncation || self == .mergedReplacement }
+
     private var hasTwoNames: Bool { self == .unansweredReplacementOfLinks || self == .secondName }
 
     /// Makes the files of a round around the mount.
     func makeFiles(_ round: KillRound, in source: String) throws {
-        try FileContents.write(round.written, to: "\(source)/\(round.document)")
-        let others = self == .harmlessReplacement ? round.old : round.new
+        try FileContents.write(
+            isMerged ? round.text() : round.written, to: "\(source)/\(round.document)")
+        let others =
+            isMerged ? round.text(from: round.later) : self == .harmlessReplacement ? round.old : round.new
         try FileContents.write(others, to: "\(source)/\(round.other)")
         if hasTwoNames {
             try Program("ln").run("\(source)/\(round.document)", "\(source)/\(round.secondName)")
@@ -81,9 +90,19 @@ enum KillScene: String, CaseIterable, Sendable {
             presenter.send(SIGSTOP)
             return presenter
         }
-        if isUnseen { try stage.other.must("read", document) }
+        if isMerged {
+            // An open is a sighting of the contents. An actor cannot answer with several lines.
+            try stage.other.must("open", "r", document, "O_RDONLY")
+            try stage.other.must("close", "r")
+        } else if isUnseen {
+            try stage.other.must("read", document)
+        }
         try stage.holder.must("open", "h", document, "O_WRONLY")
-        try stage.holder.must("place", "h", round.mark)
+        if isMerged {
+            try stage.holder.must("size", "h", "\(round.shortened.utf8.count)")
+        } else {
+            try stage.holder.must("place", "h", round.mark)
+        }
         if isUnseen { try stage.holder.must("close", "h") }
         if self == .secondName {
             try stage.other.must("rename", "\(stage.path)/\(round.other)", document)
@@ -112,10 +131,13 @@ enum KillScene: String, CaseIterable, Sendable {
         case .harmlessTruncation:
             return byOther(
                 ["open", "w", document, "O_WRONLY|O_TRUNC"], ["write", "w", round.old], ["close", "w"])
+        case .mergedTruncation:
+            return byOther(
+                ["open", "w", document, "O_WRONLY|O_TRUNC"], ["copy", "w", other], ["close", "w"])
         case .unseenWrite:
             return byOther(["open", "w", document, "O_RDWR"], ["place", "w", round.later], ["close", "w"])
         case .replacement, .unansweredReplacement, .unansweredReplacementOfLinks, .unseenReplacement,
-            .harmlessReplacement:
+            .harmlessReplacement, .mergedReplacement:
             return byOther(["rename", other, document])
         case .removal: return byOther(["unlink", document])
         case .backupSave:
@@ -137,6 +159,10 @@ enum KillScene: String, CaseIterable, Sendable {
         switch self {
         // What the other program has written counts when its close has returned.
         case .suspendedWriter where succeeded >= 3: [round.old, round.new]
+        // The other text is in its own file, too, until it is renamed.
+        case .mergedTruncation where succeeded >= 3, .mergedReplacement:
+            [round.shortened, round.text(from: round.later)]
+        case .mergedTruncation: [round.shortened]
         default: [round.old]
         }
     }
@@ -150,6 +176,11 @@ enum KillScene: String, CaseIterable, Sendable {
         case .appendingOpen: basic.union([round.old + round.later])
         case .shortening: basic.union([String(round.old.prefix(7))])
         case .suspendedWriter: basic.union([round.later + round.new.dropFirst(round.later.count)])
+        case .mergedTruncation, .mergedReplacement:
+            [
+                "", round.text(), round.shortened, round.text(from: round.later),
+                round.text(from: round.later, lines: KillRound.lines / 2),
+            ]
         default: basic
         }
     }
@@ -174,6 +205,15 @@ struct KillRound {
     /// The contents that another program saves. They are one line, too.
     var new: String { String(repeating: "new words of round \(number) ", count: 6000) }
     var later: String { "later" }
+
+    // The texts of a merge have lines. The first program removes the second half of them, and the second program changes the
+    // first line. So the merged text is shorter than the text that it replaces.
+    static let lines = 2000
+    func text(from start: String = "first", lines: Int = Self.lines) -> String {
+        start + " line\n" + (1..<lines).map { "line \($0) of round \(number)\n" }.joined()
+    }
+    /// The text with which the first program leaves the document.
+    var shortened: String { text(lines: Self.lines / 2) }
 }
 
 /// The programs of a scene, and the directory over which Truce is mounted.

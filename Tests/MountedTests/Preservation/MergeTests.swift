@@ -160,6 +160,56 @@ extension MountTests {
             }
         }
 
+        @Test(
+            "A program that renames a new file over a document waits for another program that just writes it",
+            arguments: ["rename", "aside"])
+        func aRenameWaitsForAWriter(way: String) throws {
+            let code = """
+                import os, sys
+                way, path, line, text = sys.argv[1:]
+                text = open(path).read().replace(line, text)
+                print("ready", flush=True)
+                sys.stdin.readline()
+                file = os.open(path if way == "write" else path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+                os.write(file, text.encode())
+                if way != "write":
+                    os.close(file)
+                print("written", flush=True)
+                if way == "aside":
+                    os.rename(path, path + "~")
+                if way != "write":
+                    os.rename(path + ".new", path)
+                else:
+                    sys.stdin.readline()
+                    os.close(file)
+                """
+            try Self.withMount { mount, document in
+                let start = { (words: [String]) in
+                    let program = try Program("python3").start(
+                        "-c", code, words[0], document, words[1], words[2], input: .keyboard)
+                    try eventually(within: .seconds(20), "a program to read: \(program.errorText)") {
+                        program.text == "ready\n"
+                    }
+                    return program
+                }
+                let writer = try start(["write", "line 2\n", "second\n"])
+                let saver = try start([way, "line 19", "first"])
+                for program in [writer, saver] {
+                    try program.type("\n")
+                    try eventually(within: .seconds(20), "a program to write: \(program.errorText)") {
+                        program.text == "ready\nwritten\n"
+                    }
+                }
+                // The rename of the second program has begun, and waits at most 200 ms for this end.
+                writer.endInput()
+                try saver.wait(within: .seconds(20)).requireSuccess()
+                try writer.wait(within: .seconds(20)).requireSuccess()
+                #expect(try Program("cat").run(document).text == Self.text([2: "second", 19: "first"]))
+                let counters = try mount.counters
+                #expect(counters.unseen == 0 && counters.merged > 0, "\(counters.summary)")
+            }
+        }
+
         private struct Edits: Decodable {
             let lines: Int
             let missing: [String]
@@ -168,9 +218,9 @@ extension MountTests {
 
         @Test(
             "Two editors and an agent append to sections of one document, and no line of any of them is lost",
-            arguments: ["truncate", "rename"])
+            arguments: ["truncate", "rename", "mixed"])
         func noLineOfAnyProgramIsLost(way: String) throws {
-            let rounds = try Lab.number("TRUCE_MERGES", default: Lab.isLong ? 200 : 8)
+            let rounds = try Lab.number("TRUCE_MERGES", default: Lab.isLong ? 200 : 6)
             let seed = UInt32.random(in: 0..<1_000_000)
             try Self.withMount { mount, _ in
                 let worker = try Program("python3").run(

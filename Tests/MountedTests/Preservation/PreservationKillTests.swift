@@ -36,7 +36,10 @@ extension MountTests {
         /// at a call of its start: of the recovery, or of the mount after it.
         @Test(
             "Contents survive a kill at each system call of the recovery after such a kill",
-            arguments: [KillScene.unseenTruncation, .unseenReplacement, .harmlessTruncation, .secondName])
+            arguments: [
+                KillScene.unseenTruncation, .unseenReplacement, .harmlessTruncation, .secondName,
+                .mergedTruncation,
+            ])
         func contentsSurviveAKillInRecovery(scene: KillScene) throws {
             let source = try KillSource(try Lab.freshDirectory("kills"))
             try Self.play(scene, in: source, killingRecovery: true)
@@ -189,6 +192,10 @@ private final class KillSource {
     }
 
     func mount(_ scene: KillScene) throws {
+        if scene.isMerged {
+            try FileContents.write(
+                "[[paths]]\npattern = \"document-*\"\nunseen = \"merge\"\n", to: "\(below)/.truce.toml")
+        }
         let daemon = try TruceCommand.start("mount", "-f", path, "-o", try options(of: scene))
         try eventually(within: .seconds(20), "a mount on \(path)\n\(daemon.errorText)") {
             if daemon.hasEnded { throw TestFailure("no mount: \(daemon.errorText)") }
@@ -205,7 +212,8 @@ private final class KillSource {
             let result = try TruceCommand.attempt("status", "--json", path)
             guard result.isSuccess, scene.isUnseen else { return true }
             let counters = try MountStatus(json: result.output).counters
-            return counters.unseen + counters.harmless == counters.suspected && counters.suspected > 0
+            return counters.unseen + counters.harmless + counters.merged == counters.suspected
+                && counters.suspected > 0
         }
     }
 
@@ -240,12 +248,14 @@ private final class KillSource {
 
     /// Mounts the source of a killed daemon again, and checks its files and versions.
     func check(_ scene: KillScene, _ round: KillRound, after succeeded: Int, _ what: String) throws {
-        let files = round.names.compactMap { FileContents.ofFile("\(below)/\($0)") }
-            .map { String(decoding: $0, as: UTF8.self) }
         let whole = scene.whole(round).union([round.written])
-        for text in files { #expect(whole.contains(text), "\(what): a file has \(Self.summary(text))") }
+        var files = texts(of: round)
+        // What a kill leaves of a merge is completed by the next daemon.
+        if !scene.isMerged { checkFiles(files, are: whole, what) }
         try mount(scene)
         let daemon = try daemon
+        files = texts(of: round)
+        checkFiles(files, are: whole, what)
         var versions = try list(round)
         #expect(!versions.contains { $0.standing == "suspected" }, "\(what): a version is left undecided")
         let contents = try versions.map { try self.text(of: $0) }
@@ -268,6 +278,16 @@ private final class KillSource {
             #expect(!daemon.errorText.contains(word), "\(what): \(daemon.errorText)")
         }
         known.formUnion(versions.map(\.id))
+    }
+
+    private func texts(of round: KillRound) -> [String] {
+        round.names.compactMap { FileContents.ofFile("\(below)/\($0)") }.map {
+            String(decoding: $0, as: UTF8.self)
+        }
+    }
+
+    private func checkFiles(_ texts: [String], are whole: Set<String>, _ what: String) {
+        for text in texts { #expect(whole.contains(text), "\(what): a file has \(Self.summary(text))") }
     }
 
     private struct Version {

@@ -22,7 +22,7 @@ extension SetAttributes {
             during: unseenOverwrites.pause(beforeResizing: node, by: caller.thread), reply: reply
         ) {
             [self] request, grant, reply in
-            guard context.policies.mergesSaves else {
+            guard unseenOverwrites.mayMerge else {
                 return applyResize(change, on: node, request, grant, in: nil, reply: reply)
             }
             let parked = Parked(reply)

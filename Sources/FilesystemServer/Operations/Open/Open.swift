@@ -92,7 +92,7 @@ final class Open: Sendable {
     /// Opens a file. The claim of the handle was granted before, or the file needs no claim. Contents that the open
     /// would destroy are preserved.
     func finish(_ handle: Handle, _ grant: Grant?, reply: consuming Reply) {
-        guard context.policies.mergesSaves else { return finish(handle, grant, in: nil, reply: reply) }
+        guard preservation.mayMerge else { return finish(handle, grant, in: nil, reply: reply) }
         guard let passage = preservation.merges.pass(handle.node.id) else {
             return awaitMerge(handle, grant, reply: reply)
         }

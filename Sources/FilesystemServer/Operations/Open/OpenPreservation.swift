@@ -53,6 +53,8 @@ final class OpenPreservation: Sendable {
     }
 
     var merges: PendingMerges { unseenOverwrites.merges }
+    /// Whether opens must wait for merges.
+    var mayMerge: Bool { unseenOverwrites.mayMerge }
 
     /// Returns the work that must be done next before the file is opened. If no work is left, adds the handle to the
     /// writers of the store's hard links.

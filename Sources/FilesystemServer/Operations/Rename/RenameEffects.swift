@@ -20,7 +20,7 @@ final class RenameEffects: Sendable {
     private let sourceWatch: SourceWatch
     private let cleanWriters: CleanWriters
     private let conflictCopies: ConflictCopies
-    private let unseenOverwrites: UnseenOverwrites
+    private let merger: SaveMerger
     private let events: DocumentEvents
     private let identity: DocumentIdentity
     private let saveLifecycle: SaveLifecycle
@@ -35,10 +35,10 @@ final class RenameEffects: Sendable {
     init(
         _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ saves: SaveTracker,
         _ cleanWriters: CleanWriters, _ conflictCopies: ConflictCopies,
-        _ unseenOverwrites: UnseenOverwrites, _ events: DocumentEvents,
+        _ merger: SaveMerger, _ events: DocumentEvents,
         _ identity: DocumentIdentity, _ saveLifecycle: SaveLifecycle, _ closer: HandleCloser
     ) {
-        self.unseenOverwrites = unseenOverwrites
+        self.merger = merger
         self.context = context
         self.sourceWatch = sourceWatch
         self.cleanWriters = cleanWriters
@@ -100,9 +100,10 @@ final class RenameEffects: Sendable {
             nodes.resetClasses()
         }
         if move.target == nil, move.status.isRegularFile {
-            unseenOverwrites.noteArrival(
-                of: move.node, as: move.to.name, in: move.to.directory, by: move.from.caller.thread,
-                isSaved: true)
+            step?.passage?.end()
+            merger.noteArrival(
+                of: move.node, as: move.to.name, in: move.to.directory, by: move.from.caller.thread
+            ) { [events, node = move.node] in events.noteMerge(of: node) }
         }
         if !(step?.save?.keepsName ?? false) { noteInHistory(move) }
         move.node.renames.end()
