@@ -108,8 +108,8 @@ package enum BuiltProgram {
 
     /// Starts the program with an array of arguments.
     package static func start(
-        _ name: String, arguments: [String], input: Input
+        _ name: String, arguments: [String], with environment: [String: String] = [:], input: Input
     ) throws -> RunningProgram {
-        try Command(executable: try path(name), []).adding(arguments, nil, [:], input).start()
+        try Command(executable: try path(name), []).adding(arguments, nil, environment, input).start()
     }
 }

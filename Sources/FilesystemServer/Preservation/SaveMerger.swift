@@ -26,6 +26,8 @@ final class SaveMerger: Sendable {
 
     /// The number of unchanged lines that must be between changes of the two programs.
     private static let distance = 3
+    /// A comparison takes at most some tens of milliseconds, because other programs wait for it.
+    private static let limit = DifferenceLimit(differences: 2_000, comparisons: 10_000_000)
 
     let context: MountContext
     private let handles: HandleTable
@@ -176,16 +178,34 @@ final class SaveMerger: Sendable {
         var text = saved
         for suspicion in suspicions {
             guard let replaced = overwrites.contents(of: suspicion.version) else { return .conflict }
-            guard Loss.isLoss(of: replaced, from: suspicion.base, by: text) else { continue }
-            guard let base = suspicion.base, hasRights(of: suspicion.version, file),
-                TextForm.areAlike([base, replaced, text]),
-                case .clean(let merged) = ThreeWayMerge.merge(
-                    base: base, ours: replaced, theirs: text, distance: Self.distance),
-                merged.count <= UnseenOverwrites.mostCompared
+            guard Loss.isLoss(of: replaced, from: suspicion.base, by: text, limit: Self.limit) else { continue }
+            guard hasRights(of: suspicion.version, file), let merged = merge(suspicion, replaced, with: text)
             else { return .conflict }
             text = merged
         }
         return text == saved ? .needless : .merged(text)
+    }
+
+    /// Merges the replaced contents with the text of the program that saves. Returns nil if this is impossible.
+    private func merge(
+        _ suspicion: Suspicion, _ replaced: [UInt8], with text: [UInt8]
+    ) -> [UInt8]? {
+        guard let base = suspicion.base else { return nil }
+        if let merged = merge(replaced, text, from: base) { return merged }
+        // What the program's children have written is the base if the program's text has all of it.
+        guard let written = suspicion.written,
+            !Loss.isLoss(of: written, from: base, by: text, limit: Self.limit)
+        else { return nil }
+        return merge(replaced, text, from: written)
+    }
+
+    private func merge(_ replaced: [UInt8], _ text: [UInt8], from base: [UInt8]) -> [UInt8]? {
+        guard TextForm.areAlike([base, replaced, text]),
+            case .clean(let merged) = ThreeWayMerge.merge(
+                base: base, ours: replaced, theirs: text, distance: Self.distance, limit: Self.limit),
+            merged.count <= UnseenOverwrites.mostCompared
+        else { return nil }
+        return merged
     }
 
     /// Whether a file has the rights of a version. Otherwise a merge could show contents to users who may not read them (D247).

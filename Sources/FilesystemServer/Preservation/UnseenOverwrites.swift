@@ -179,7 +179,8 @@ final class UnseenOverwrites: Sendable {
                 return true
             }
             engine.counters.suspected.count()
-            let suspicion = Suspicion(kept, saver: saver, replaced: review.generation, base: review.base)
+            let suspicion = Suspicion(
+                kept, saver: saver, replaced: review.generation, base: review.base, written: review.written)
             sightings.change(node) { document, _ in document.suspicions.append(suspicion) }
             return true
         } catch {

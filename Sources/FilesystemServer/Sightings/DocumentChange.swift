@@ -25,6 +25,8 @@ struct ChangeReview: Sendable {
     let author: Anchor?
     /// The contents that the program has read; nil if they are not known.
     let base: [UInt8]?
+    /// The contents that the program's children have written since; nil if they are not known.
+    let written: [UInt8]?
     /// Whether the present contents should be noted, because other programs that have read them may later save.
     var needsBase = false
 

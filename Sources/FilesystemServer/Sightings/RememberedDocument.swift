@@ -107,7 +107,7 @@ package struct RememberedDocument: Sendable {
     private static let (anchorSize, arrayHeader) = (176, 48)
     /// The bytes of the known contents, also of those that suspicions hold.
     package var baseSize: Int {
-        bases.reduce(0) { $0 + $1.bytes.count } + suspicions.reduce(0) { $0 + ($1.base?.count ?? 0) }
+        bases.reduce(0) { $0 + $1.bytes.count } + suspicions.reduce(0) { $0 + $1.baseSize }
     }
 
     /// Notes that an anchor reads the present generation.
@@ -231,6 +231,11 @@ package struct RememberedDocument: Sendable {
     package var hasBase: Bool { bases.contains { $0.generation == generation } }
     package func base(of generation: UInt64) -> [UInt8]? {
         bases.first { $0.generation == generation }?.bytes
+    }
+    /// The contents that an anchor has written since it has seen this generation; nil if they are not known.
+    package func written(by anchor: Anchor, since generation: UInt64) -> [UInt8]? {
+        guard let own = sighting(of: anchor)?.own.number, own > generation else { return nil }
+        return base(of: own)
     }
     /// Notes the contents of the present generation, before it is replaced.
     package mutating func noteBase(_ bytes: [UInt8]) {

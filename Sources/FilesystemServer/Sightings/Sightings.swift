@@ -258,11 +258,14 @@ final class Sightings: Sendable {
             let view = opener.map { document.view(of: $0, at: now) } ?? .stranger
             if let opener, let handle = change.handle { document.noteWriter(opener, by: handle.rawValue) }
             if let opener, change.reads, !view.isUnseen { document.noteRead(by: opener.anchor, at: now) }
-            let base: [UInt8]? =
-                if case .unseen(let since) = view { document.base(of: since.number) } else { nil }
+            var (base, written): ([UInt8]?, [UInt8]?) = (nil, nil)
+            if case .unseen(let since) = view, let anchor = opener?.anchor {
+                base = document.base(of: since.number)
+                written = document.written(by: anchor, since: since.number)
+            }
             let review = ChangeReview(
                 node: node, opener: opener, handle: change.handle, view: view,
-                generation: document.generation, author: document.author, base: base)
+                generation: document.generation, author: document.author, base: base, written: written)
             return (review, document.hasBase ? [] : document.holders(besides: opener?.anchor))
         }
         guard let (found, holders) = found else { return nil }

@@ -174,6 +174,8 @@ private final class KillSource {
     private var running: RunningProgram?
     /// The versions of former rounds.
     private var known: Set<String> = []
+    /// The directory with the configuration for merges.
+    private var configuration: String?
 
     init(_ path: String) throws {
         self.path = path
@@ -192,11 +194,8 @@ private final class KillSource {
     }
 
     func mount(_ scene: KillScene) throws {
-        if scene.isMerged {
-            try FileContents.write(
-                "[[paths]]\npattern = \"document-*\"\nunseen = \"merge\"\n", to: "\(below)/.truce.toml")
-        }
-        let daemon = try TruceCommand.start("mount", "-f", path, "-o", try options(of: scene))
+        let daemon = try TruceCommand.start(
+            "mount", "-f", path, "-o", try options(of: scene), with: try environment(of: scene))
         try eventually(within: .seconds(20), "a mount on \(path)\n\(daemon.errorText)") {
             if daemon.hasEnded { throw TestFailure("no mount: \(daemon.errorText)") }
             return daemon.text.contains("\n")
@@ -212,8 +211,8 @@ private final class KillSource {
             let result = try TruceCommand.attempt("status", "--json", path)
             guard result.isSuccess, scene.isUnseen else { return true }
             let counters = try MountStatus(json: result.output).counters
-            return counters.unseen + counters.harmless + counters.merged == counters.suspected
-                && counters.suspected > 0
+            let done = scene.isMerged ? counters.merged : counters.unseen + counters.harmless
+            return done == counters.suspected && done > 0
         }
     }
 
@@ -221,7 +220,8 @@ private final class KillSource {
     func recover(_ scene: KillScene, killingAt call: Int) throws -> String {
         let command = [try Lab.variable("TRUCE_BINARY"), "mount", "-f", path, "-o", try options(of: scene)]
         let killer = try BuiltProgram.start(
-            "CallKiller", arguments: ["start", "\(call)", "changing"] + command, input: .none)
+            "CallKiller", arguments: ["start", "\(call)", "changing"] + command,
+            with: try environment(of: scene), input: .none)
         try eventually(within: .seconds(20), "a mount on \(path), or a kill\n\(killer.errorText)") {
             killer.hasEnded || killer.text.split(separator: "\n").contains { !$0.hasPrefix("tracing") }
         }
@@ -231,6 +231,19 @@ private final class KillSource {
 
     private func options(of scene: KillScene) throws -> String {
         scene.options + (try Lab.dataPath == .daemon ? ",data=daemon" : ",data=auto")
+    }
+
+    /// A mount of a scene with a merge has a configuration of its own.
+    private func environment(of scene: KillScene) throws -> [String: String] {
+        guard scene.isMerged else { return [:] }
+        if configuration == nil {
+            let home = try Lab.freshDirectory("configuration")
+            try Script("mkdir \"$1/truce\"").run(home)
+            try FileContents.write(
+                "[[paths]]\npattern = \"document-*\"\nunseen = \"merge\"\n", to: home + "/truce/truce.toml")
+            configuration = home
+        }
+        return configuration.map { ["XDG_CONFIG_HOME": $0] } ?? [:]
     }
 
     func unmount() throws {
