@@ -178,7 +178,9 @@ final class SaveMerger: Sendable {
         var text = saved
         for suspicion in suspicions {
             guard let replaced = overwrites.contents(of: suspicion.version) else { return .conflict }
-            guard Loss.isLoss(of: replaced, from: suspicion.base, by: text, limit: Self.limit) else { continue }
+            guard Loss.isLoss(of: replaced, from: suspicion.base, by: text, limit: Self.limit) else {
+                continue
+            }
             guard hasRights(of: suspicion.version, file), let merged = merge(suspicion, replaced, with: text)
             else { return .conflict }
             text = merged

@@ -175,6 +175,7 @@ extension RetryCoordinator {
         }
         request.whenDecided { [self, weak request] _ in
             guard let request else { return }
+            guard let pause else { return answer(request, serial) }
             delay(request, serial, pause) { [self] in answer(request, serial) }
         }
     }
