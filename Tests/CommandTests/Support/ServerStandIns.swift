@@ -14,6 +14,7 @@ func withServer(
     status: any StatusSource = FixedStatus(),
     eventMemory: Duration = .seconds(ProtocolLimits.eventSeconds),
     documents: FakeDocuments = FakeDocuments(), versions: SingleVersionStore = SingleVersionStore(),
+    history: (any DocumentHistory)? = nil,
     _ body: (RunningServer) throws -> Void
 ) throws -> [String] {
     let directory = try TemporaryDirectory()
@@ -25,7 +26,7 @@ func withServer(
     let server = try ControlServer(
         on: try socket.duplicateListener(),
         for: ControlledMount(mountpoint: "/m", source: "/s", user: user, version: "0", isShared: isShared),
-        status: status, preservedVersions: versions, engine: engine, documents: documents,
+        status: status, preservedVersions: versions, history: history, engine: engine, documents: documents,
         below: FakeSource(), eventMemory: eventMemory, log: { log.append($0) })
     let result = Result {
         try body(RunningServer(path: socket.path, engine: engine, documents: documents, log: log))
