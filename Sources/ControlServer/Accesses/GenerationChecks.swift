@@ -45,7 +45,7 @@ extension SharedServices {
                 suggestion: Self.advice, expected: expected, now: GenerationResult(now))
         case .missing:
             throw .changed(
-                "\(name) does not exist any more; its generation was \(expected).",
+                "there is no file '\(name)' any more; its generation was \(expected).",
                 suggestion: "find out which program has moved or deleted it", expected: expected, now: nil)
         case .unknown(let now):
             throw notKnown(path, expected, "the daemon ended without saving it", now, for: peer)

@@ -142,7 +142,10 @@ extension SharedServices {
         var budget = ReplyBudget()
         let events = try budget.fill(with: all.suffix(limit).reversed())
         return .history(
-            HistoryResult(events: events.reversed(), isTruncated: events.count < all.count, last: last))
+            HistoryResult(
+                events: events.reversed(), isTruncated: events.count < all.count,
+                // Events that were appended since are in the list, so a watch need not return them again.
+                last: max(last, all.last?.number ?? 0)))
     }
 }
 

@@ -123,7 +123,7 @@ struct GenerationTests {
             let client = try AwareProgram(server)
             let failure = try #require(try client.failure(of: Self.write("nothing", if: "e5-7")))
             #expect(failure.code == -32009)
-            #expect(failure.message == "nothing does not exist any more; its generation was e5-7.")
+            #expect(failure.message == "there is no file 'nothing' any more; its generation was e5-7.")
             let asked = GenerationParameters(path: Array("nothing".utf8))
             #expect(try client.failure(of: .generation(asked))?.code == -32004)
         }

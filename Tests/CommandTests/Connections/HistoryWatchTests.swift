@@ -34,14 +34,20 @@ private final class QuietHistory: DocumentHistory {
         for call in watchers { call() }
     }
 
-    func events(_ query: HistoryListParameters, for peer: Peer) -> [HistoryEventForm] { [] }
+    func events(_ query: HistoryListParameters, for peer: Peer) -> [HistoryEventForm] {
+        // A list appends the steps that are noted, so it can have events after `last`.
+        [event(at: query.path.bytes ?? [])]
+    }
+
+    private func event(at path: [UInt8]) -> HistoryEventForm {
+        let actor = HistoryActorForm(program: "sed", pid: 7, user: 0, run: nil, runPid: nil)
+        return HistoryEventForm(number: visible, time: 1, kind: "written", path: path, actor: actor)
+    }
 
     func events(after number: UInt64, under path: [UInt8], for peer: Peer) -> [HistoryEventForm] {
         state.withLock { state in
             state.looks.append(number)
-            guard number < visible, visible <= state.last else { return [] }
-            let actor = HistoryActorForm(program: "sed", pid: 7, user: 0, run: nil, runPid: nil)
-            return [HistoryEventForm(number: visible, time: 1, kind: "written", path: path, actor: actor)]
+            return number < visible && visible <= state.last ? [event(at: path)] : []
         }
     }
 
@@ -58,6 +64,18 @@ private final class QuietHistory: DocumentHistory {
 
 @Suite("Watches of the history")
 struct HistoryWatchTests {
+    @Test("a watch that follows a list does not return the events of the list again")
+    func aWatchFollowsAList() throws {
+        try withServer(history: QuietHistory(visible: 7)) { server in
+            let client = try server.connect()
+            try client.send(#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"# + "\n")
+            #expect(try client.line().contains("result"))
+            try client.send(#"{"jsonrpc":"2.0","id":2,"method":"history/list","params":{"path":"a"}}"# + "\n")
+            let reply = try client.line()
+            #expect(reply.contains(#""last":7"#), "\(reply)")
+        }
+    }
+
     @Test("a watch of a quiet document looks at each event once, and ends with the first event for it")
     func aWatchLooksAtEachEventOnce() throws {
         let history = QuietHistory(visible: 40)
