@@ -25,7 +25,7 @@ package struct HistoryKind: RawRepresentable, Hashable, Sendable {
     package static let read = HistoryKind(rawValue: "read")
     /// Contents were preserved as a version, before a step that replaces them.
     package static let preserved = HistoryKind(rawValue: "preserved")
-    /// Events are missing, because too many came at the same time. `detail` is their number.
+    /// Events are missing, because too many came at the same time, or because the disk was full. `detail` is their number.
     package static let gap = HistoryKind(rawValue: "gap")
 }
 

@@ -49,8 +49,8 @@ package final class HistoryLog: Sendable {
         /// The first numbers of the last appends, and where they begin in the current file. A watch asks only for events after
         /// the last one that it has, so it need not read the whole log.
         var starts: [(number: UInt64, offset: Int)] = []
-        /// Whether the last append failed. Such a failure is reported once.
-        var hasFailed = false
+        /// The number of events that could not be appended since the last append. Such a failure is reported once.
+        var missing = 0
 
         /// The offset in the current file from which all events after the event `number` are found; 0 if all files must be read.
         func start(after number: UInt64?) -> Int {
@@ -120,20 +120,28 @@ package final class HistoryLog: Sendable {
         call?()
     }
 
-    /// Appends events in this order, and gives them their numbers. A failure is reported, and the events are lost.
+    /// Appends events in this order, and gives them their numbers. A failure is reported, and the events are lost. The next append
+    /// then adds an event that says how many are missing.
     package func append(_ events: [HistoryEvent]) {
         guard home != nil, !events.isEmpty else { return }
         state.withLock { state in
             do throws(Errno) {
-                try append(events, in: &state)
-                state.hasFailed = false
+                try append(
+                    state.missing > 0 ? [Self.gap(before: events, in: state)] + events : events, in: &state)
+                state.missing = 0
             } catch {
-                if !state.hasFailed { report("events could not be added to the history (\(error))") }
-                state.hasFailed = true
+                if state.missing == 0 { report("events could not be added to the history (\(error))") }
+                state.missing += events.count
             }
             lastNumber.store(state.next - 1, ordering: .releasing)
         }
         for call in watchers.withLock({ Array($0.calls.values) }) { call() }
+    }
+
+    private static func gap(before events: [HistoryEvent], in state: State) -> HistoryEvent {
+        var gap = HistoryEvent(.gap, [], at: events[0].time)
+        gap.detail = "\(state.missing)"
+        return gap
     }
 
     private func append(_ events: [HistoryEvent], in state: inout State) throws(Errno) {
@@ -151,20 +159,35 @@ package final class HistoryLog: Sendable {
         // The file is open for writing only now. A file that is open for writing would prevent the remount of its file system as
         // read-only.
         var file = try home.directory.openAppending(Self.current)
-        let size = Int(try file.status().size)
+        var size = Int(try file.status().size)
         let isOld = state.begin.map { time - $0 > limits.age / 2 } ?? false
         if size > 0, size + bytes.count > limits.fileSize || isOld {
             try home.directory.replace(Self.former, by: Self.current)
             file = try home.directory.openAppending(Self.current)
             state.begin = nil
             state.starts = []
+            size = Int(try file.status().size)
         }
+        try Self.write(bytes, to: file, after: size, in: &state)
         if state.starts.count >= Self.mostStarts { state.starts.removeFirst(Self.mostStarts / 2) }
-        state.starts.append((first, Int(try file.status().size)))
-        state.isTorn = true
-        try file.writeAll(bytes)
-        state.isTorn = false
+        state.starts.append((first, size))
         if state.begin == nil { state.begin = time }
+    }
+
+    /// Appends lines to a file of this size. If the disk is full, takes back what was written of them, so that none of them counts.
+    private static func write(
+        _ bytes: [UInt8], to file: borrowing OwnedDescriptor, after size: Int, in state: inout State
+    ) throws(Errno) {
+        let wasTorn = state.isTorn
+        state.isTorn = true
+        do throws(Errno) {
+            try file.writeAll(bytes)
+            state.isTorn = false
+        } catch {
+            try file.shorten(to: size)
+            state.isTorn = wasTorn
+            throw error
+        }
     }
 
     /// Removes events that are older than the limit, as far as they fill a file. The daemon calls this regularly.

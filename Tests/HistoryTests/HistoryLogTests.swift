@@ -276,6 +276,25 @@ struct HistoryLogTests {
         #expect(calls.count == 2)
     }
 
+    @Test("events that could not be appended are counted, and the next append says how many are missing")
+    func missingEventsAreCounted() throws {
+        let reports = Counter()
+        let root = try OwnedDescriptor.openPath(directory.path)
+        let log = HistoryLog(in: try StoreDirectory.open(".", in: root), now: 1_000) { _ in reports.add() }
+        let file = "\(directory.path)/events.log"
+        // A directory in the place of the file makes each append fail.
+        #expect(mkdir(file, 0o700) == 0)
+        log.append([event("a"), event("b")])
+        log.append([event("c")])
+        #expect(reports.count == 1)
+        #expect(rmdir(file) == 0)
+        log.append([event("d")])
+        log.append([event("e")])
+        let events = try log.events(HistoryQuery(), now: 1_000)
+        #expect(paths(events) == ["", "d", "e"])
+        #expect(events[0].kind == .gap && events[0].detail == "3")
+    }
+
     @Test("without a directory, nothing is recorded")
     func withoutADirectoryNothingIsRecorded() throws {
         let log = HistoryLog(in: nil, now: 1_000) { Issue.record("\($0)") }

@@ -123,7 +123,7 @@ extension HistoryEventForm {
     var line: String {
         if kind == "gap" {
             return
-                "\(HistoryOutput.local(time))  \(detail ?? "some") events are missing: too many came at once"
+                "\(HistoryOutput.local(time))  \(detail ?? "some") events are missing: too many came at once, or the disk was full"
         }
         let passed = detail == "uncoordinated" ? ", which passes all waits" : ""
         return "\(HistoryOutput.local(time))  \(path.printable)  \(words)\(passed)"

@@ -74,6 +74,11 @@ struct UndoCommand: ParsableCommand {
         let all = try client.history(of: root, atMost: .max, downTo: first.number).events.filter {
             $0.number >= first.number
         }
+        if all.contains(where: { $0.kind == "gap" }) {
+            LineOutput.say(
+                "truce: the history misses events since the run began, so it may not list all documents",
+                to: STDERR_FILENO)
+        }
         return UndoPlan(of: last.actor, in: all).steps.filter {
             mounted.pathInMount.isEmpty || $0.path.isPath(atOrBelow: mounted.pathInMount)
         }
