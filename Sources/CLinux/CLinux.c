@@ -352,8 +352,8 @@ int clinux_pidfd_look(int descriptor, struct clinux_thread *out) {
 int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags) {
     return (int)syscall(SYS_close_range, first, last, flags);
 }
-int clinux_event(void) {
-    return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+int clinux_event(int counts_each) {
+    return eventfd(0, EFD_CLOEXEC | (counts_each ? EFD_SEMAPHORE : EFD_NONBLOCK));
 }
 int clinux_poll_until(int descriptor, int64_t nanoseconds) {
     struct pollfd entry = {.fd = descriptor, .events = POLLIN};

@@ -133,8 +133,9 @@ int clinux_has_lowest_priority(int32_t process);
 // sleep yet.
 int clinux_looks_by_path(int32_t thread);
 int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags);
-// Calls eventfd(2). A read sets the count to 0 and never blocks.
-int clinux_event(void);
+// Calls eventfd(2). With `counts_each`, each read subtracts 1 from the count, and blocks at 0. Without `counts_each`, a read
+// sets the count to 0 and never blocks.
+int clinux_event(int counts_each);
 // Waits until the descriptor is readable, but at most for the given time. A negative time means no limit.
 int clinux_poll_until(int descriptor, int64_t nanoseconds);
 int clinux_umount(const char *path, int lazily);

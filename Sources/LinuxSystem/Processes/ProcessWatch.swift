@@ -40,7 +40,7 @@ package final class ProcessWatch: Sendable {
     package init() throws(Errno) {
         epoll = OwnedDescriptor(
             adopting: try retryingOnInterrupt { clinux_epoll() })
-        let event = clinux_event()
+        let event = clinux_event(0)
         guard event >= 0 else { throw .last }
         end = OwnedDescriptor(adopting: event)
         try add(end.rawValue, as: Self.ending)

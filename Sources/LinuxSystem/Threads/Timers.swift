@@ -90,7 +90,7 @@ package struct WakeEvent: ~Copyable, Sendable {
     private let event: OwnedDescriptor
 
     package init() throws(Errno) {
-        let descriptor = clinux_event()
+        let descriptor = clinux_event(0)
         guard descriptor >= 0 else { throw .last }
         event = OwnedDescriptor(adopting: descriptor)
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import Glibc
 import Synchronization
 
@@ -16,18 +17,17 @@ package final class WorkerPool: Sendable {
         var first = 0
         /// The number of jobs that threads run at present.
         var running = 0
-        /// The number of threads that wait for a byte of the pipe.
-        var waiting = 0
     }
 
     private let state = Mutex(State())
-    /// Each byte wakes one thread. An eventfd would wake all of them for each job.
-    private let wakes: Pipe
+    private let tickets: OwnedDescriptor
     private let finished: WakeEvent
 
     /// Creates the threads. Each thread calls `onThreadStart` before its first job.
     package init(threads: Int, onThreadStart: @escaping @Sendable () -> Void = {}) throws(Errno) {
-        wakes = try Pipe()
+        let descriptor = clinux_event(1)
+        guard descriptor >= 0 else { throw .last }
+        tickets = OwnedDescriptor(adopting: descriptor)
         finished = try WakeEvent()
         for _ in 0..<threads {
             try JoinableThread { [self] in
@@ -38,30 +38,19 @@ package final class WorkerPool: Sendable {
     }
 
     package func run(_ job: @escaping @Sendable () -> Void) {
-        let isAwaited = state.withLock { state in
-            state.jobs.append(job)
-            guard state.waiting > 0 else { return false }
-            state.waiting -= 1
-            return true
-        }
-        // The pipe never has more bytes than the pool has threads, so this does not block.
-        var byte: UInt8 = 0
-        if isAwaited { _ = Glibc.write(wakes.writeEnd.rawValue, &byte, 1) }
+        state.withLock { $0.jobs.append(job) }
+        var one: UInt64 = 1
+        _ = Glibc.write(tickets.rawValue, &one, 8)
     }
 
     private func work() -> Never {
         while true {
-            guard let job = next() else {
-                var byte: UInt8 = 0
-                while Glibc.read(wakes.readEnd.rawValue, &byte, 1) != 1 {}
-                continue
-            }
+            var ticket: UInt64 = 0
+            guard Glibc.read(tickets.rawValue, &ticket, 8) == 8 else { continue }
+            guard let job = next() else { continue }
             job()
-            let isLast = state.withLock { state in
-                state.running -= 1
-                return state.running == 0 && state.first == state.jobs.count
-            }
-            if isLast { finished.raise() }
+            state.withLock { $0.running -= 1 }
+            finished.raise()
         }
     }
 
@@ -77,13 +66,9 @@ package final class WorkerPool: Sendable {
         }
     }
 
-    /// Takes the next job. If there is none, returns nil, and the thread must wait.
     private func next() -> (@Sendable () -> Void)? {
         state.withLock { state in
-            guard state.first < state.jobs.count else {
-                state.waiting += 1
-                return nil
-            }
+            guard state.first < state.jobs.count else { return nil }
             let job = state.jobs[state.first].take()
             state.first += 1
             state.running += 1
