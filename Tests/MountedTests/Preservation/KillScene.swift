@@ -67,8 +67,9 @@ enum KillScene: String, CaseIterable, Sendable {
         try FileContents.write(
             isMerged ? round.text() : round.written, to: "\(source)/\(round.document)")
         let others =
-            isMerged ? round.text(from: round.later) : self == .harmlessReplacement ? round.old : round.new
+            isMerged ? round.saved : self == .harmlessReplacement ? round.old : round.new
         try FileContents.write(others, to: "\(source)/\(round.other)")
+        if isMerged { try FileContents.write(round.shortened, to: "\(source)/\(round.secondName)") }
         if hasTwoNames {
             try Program("ln").run("\(source)/\(round.document)", "\(source)/\(round.secondName)")
         }
@@ -97,9 +98,11 @@ enum KillScene: String, CaseIterable, Sendable {
         } else if isUnseen {
             try stage.other.must("read", document)
         }
-        try stage.holder.must("open", "h", document, "O_WRONLY")
+        try stage.holder.must("open", "h", document, "O_WRONLY" + (isMerged ? "|O_TRUNC" : ""))
         if isMerged {
-            try stage.holder.must("size", "h", "\(round.shortened.utf8.count)")
+            let copy = "\(stage.path)/\(round.secondName)"
+            try stage.holder.must("copy", "h", copy)
+            try stage.holder.must("unlink", copy)
         } else {
             try stage.holder.must("place", "h", round.mark)
         }
@@ -133,7 +136,8 @@ enum KillScene: String, CaseIterable, Sendable {
                 ["open", "w", document, "O_WRONLY|O_TRUNC"], ["write", "w", round.old], ["close", "w"])
         case .mergedTruncation:
             return byOther(
-                ["open", "w", document, "O_WRONLY|O_TRUNC"], ["copy", "w", other], ["close", "w"])
+                ["open", "w", document, "O_WRONLY|O_TRUNC"], ["copy", "w", other], ["unlink", other],
+                ["close", "w"])
         case .unseenWrite:
             return byOther(["open", "w", document, "O_RDWR"], ["place", "w", round.later], ["close", "w"])
         case .replacement, .unansweredReplacement, .unansweredReplacementOfLinks, .unseenReplacement,
@@ -159,9 +163,7 @@ enum KillScene: String, CaseIterable, Sendable {
         switch self {
         // What the other program has written counts when its close has returned.
         case .suspendedWriter where succeeded >= 3: [round.old, round.new]
-        // The other text is in its own file, too, until it is renamed.
-        case .mergedTruncation where succeeded >= 3, .mergedReplacement:
-            [round.shortened, round.text(from: round.later)]
+        case .mergedTruncation where succeeded >= 4, .mergedReplacement: [round.shortened, round.saved]
         case .mergedTruncation: [round.shortened]
         default: [round.old]
         }
@@ -177,10 +179,7 @@ enum KillScene: String, CaseIterable, Sendable {
         case .shortening: basic.union([String(round.old.prefix(7))])
         case .suspendedWriter: basic.union([round.later + round.new.dropFirst(round.later.count)])
         case .mergedTruncation, .mergedReplacement:
-            [
-                "", round.text(), round.shortened, round.text(from: round.later),
-                round.text(from: round.later, lines: KillRound.lines / 2),
-            ]
+            ["", round.text(), round.shortened, round.saved, round.text(isShort: true, end: round.later)]
         default: basic
         }
     }
@@ -206,14 +205,17 @@ struct KillRound {
     var new: String { String(repeating: "new words of round \(number) ", count: 6000) }
     var later: String { "later" }
 
-    // The texts of a merge have lines. The first program removes the second half of them, and the second program changes the
-    // first line. So the merged text is shorter than the text that it replaces.
-    static let lines = 2000
-    func text(from start: String = "first", lines: Int = Self.lines) -> String {
-        start + " line\n" + (1..<lines).map { "line \($0) of round \(number)\n" }.joined()
+    // The texts of a merge have lines. The first program removes half of them, and the second program changes the last line. So
+    // the merged text is shorter than the text that it replaces, and a half-written merge is none of these texts.
+    func text(isShort: Bool = false, end: String = "end") -> String {
+        "first\n" + (isShort ? 1000..<2000 : 0..<2000).map { "line \($0) of round \(number)\n" }.joined()
+            + end
+            + "\n"
     }
     /// The text with which the first program leaves the document.
-    var shortened: String { text(lines: Self.lines / 2) }
+    var shortened: String { text(isShort: true) }
+    /// The text that the second program saves.
+    var saved: String { text(end: later) }
 }
 
 /// The programs of a scene, and the directory over which Truce is mounted.

@@ -267,6 +267,11 @@ private final class KillSource {
         if !scene.isMerged { checkFiles(files, are: whole, what) }
         try mount(scene)
         let daemon = try daemon
+        try eventually(within: .seconds(10), "the daemon to complete merges") {
+            try !FileManager.default.contentsOfDirectory(atPath: "\(below)/.truce/store").contains {
+                $0.hasPrefix("merging-")
+            }
+        }
         files = texts(of: round)
         checkFiles(files, are: whole, what)
         var versions = try list(round)
