@@ -213,10 +213,11 @@ extension MountTests {
             try MountedDirectory.with(
                 "hold=1s,wait=3s", prepare: { try FileContents.write("before\n", to: $0 + "/a.md") }
             ) { mount in
-                // The shell writes before the daemon has appended the run's step to the history.
+                // The shell writes before the daemon has appended the run's step to the history. The kernel's time of a write
+                // can be a few milliseconds old, so the time of this write is set to one that is later in any case.
                 let script = """
                     cd "$1" && "$2" run --name agent -- sh -c 'echo agent >a.md' && exec 3<>a.md && printf 'MINE!' >&3
-                    "$2" undo --by agent a.md
+                    touch -h -d '2 seconds' a.md && "$2" undo --by agent a.md
                     """
                 let undo = try Script(script).attempt(mount.path, try Lab.variable("TRUCE_BINARY"))
                 #expect(undo.ending == .exited(1), "\(undo.text)\(undo.errorText)")
