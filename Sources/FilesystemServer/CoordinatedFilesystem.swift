@@ -74,7 +74,7 @@ final class CoordinatedFilesystem: Filesystem {
         shownAttributes = ShownAttributes(context, tree)
         cleanWriters = CleanWriters(context, tree, preserver)
         closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
-        (conflictCopies, unseenOverwrites) = (ConflictCopies(context), UnseenOverwrites(context, tree))
+        (conflictCopies, unseenOverwrites) = (ConflictCopies(context, tree), UnseenOverwrites(context, tree))
         writeHistory = WriteHistory(context, tree, unseenOverwrites.sightings)
         merger = SaveMerger(context, tree, sourceWatch, preserver, unseenOverwrites)
         events = DocumentEvents(context, tree, saves)

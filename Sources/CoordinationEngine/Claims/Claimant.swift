@@ -25,6 +25,8 @@ package protocol Claimant: JournalSubject {
     /// The threads for observations of this claim that can take long; nil if the engine's workers make the
     /// observations.
     var observationThreads: LazyWorkerPool? { get }
+    /// Whether the program has the file open perhaps, so that it may change the file without a further request.
+    var mayChangeFileUnasked: Bool { get }
     /// Tells the claimant that its claim is on another item now. The call comes before the grant of the claim.
     func retarget(from former: ItemID, to item: ItemID)
     /// Tells the claimant that its claim was suspended at a time limit or because of a deadlock.
@@ -32,6 +34,7 @@ package protocol Claimant: JournalSubject {
 }
 
 extension Claimant {
+    package var mayChangeFileUnasked: Bool { true }
     /// Does nothing, because most claims never move to another item.
     package func retarget(from former: ItemID, to item: ItemID) {}
     /// Does nothing, because most programs need not know.

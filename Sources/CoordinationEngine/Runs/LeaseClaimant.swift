@@ -15,6 +15,8 @@ final class LeaseClaimant: Claimant {
         intents = [intent]
     }
 
+    /// A lease has no file open. A program of the run that has one has a claim of its own for it.
+    var mayChangeFileUnasked: Bool { false }
     var attribution: Attribution { Attribution(of: party, path: intents[0].path) }
 
     func identify() -> Party { party }

@@ -50,12 +50,16 @@ final class CleanWriters: Sendable {
     ///
     /// `others` decides about writers that had already changed the file when they were suspended or preempted. Returns true if
     /// there are too many writers to check each.
-    func hasChangedSuspendedWriter(_ claim: ClaimID, taking others: (Handle) -> Bool) -> Bool {
+    ///
+    /// `isUnasked`: whether only those count that may change the file without a further request. A lease then does not count.
+    func hasChangedSuspendedWriter(
+        _ claim: ClaimID, isUnasked: Bool = false, taking others: (Handle) -> Bool
+    ) -> Bool {
         let most = SuspendedWriterVersions.mostWriters
         let found = engine.suspendedWriters(beside: claim, atMost: most + 1)
         guard found.count <= most else { return true }
         return found.contains { claimant in
-            guard let writer = claimant as? Handle else { return true }
+            guard let writer = claimant as? Handle else { return !isUnasked || claimant.mayChangeFileUnasked }
             return hasYieldedClean(writer) ? mayHaveChangedFile(writer) : others(writer)
         }
     }
@@ -146,10 +150,13 @@ final class CleanWriters: Sendable {
 
     /// Returns whether another program may overwrite a handle's contents without asking the daemon. Such a program is a
     /// suspended writer, or has preempted the handle.
+    ///
+    /// A lease has no file open. A program of its run must open the file again, and the contents are then preserved (D237).
     func mayBeOverwrittenUnseen(_ handle: Handle) -> Bool {
         guard handle.hasClaim else { return false }
         let claim = handle.currentClaim
-        return engine.isSuperseded(claim) || hasChangedSuspendedWriter(claim) { _ in true }
+        return engine.isSuperseded(claim)
+            || hasChangedSuspendedWriter(claim, isUnasked: true) { _ in true }
     }
 
     /// Returns whether a handle may have changed its file. The result may also be true because another writer has changed the

@@ -3,6 +3,7 @@ import Coordination
 import CoordinationEngine
 import Glibc
 import LinuxSystem
+import Synchronization
 import VersionStore
 
 /// Offers the conflict copies of tools that synchronise files as conflicts of their documents (D249).
@@ -10,20 +11,38 @@ import VersionStore
 /// The contents of a conflict copy become a version of the document, and the conflict copy stays where it is. The offer ends
 /// when the version is resolved, or when the conflict copy is removed or gets another name. The version stays then as well, but
 /// is resolved.
+///
+/// Only one thread at a time looks at a conflict copy. Two threads could read different contents, and neither would end the
+/// offer of the other (D276).
+///
+/// **Lock rule.** The mutex covers the looks. Under it, no system call is made and no other mutex is taken.
 final class ConflictCopies: Sendable {
+    /// What a thread does that looks at a conflict copy just now.
+    private enum Look {
+        /// This look is the last one.
+        case last
+        /// A further look is due after it.
+        case again(attempt: Int)
+    }
+
     private let context: MountContext
     private let engine: Engine
+    private let nodes: NodeTable
+    private let looks = Mutex<[EntryName: Look]>([:])
 
-    /// The pauses before the document is looked for again, in nanoseconds. A tool may give the document's name to the other
-    /// contents only after it has made the conflict copy.
+    /// The pauses before a further look, in nanoseconds. A tool may give the document's name to the other contents only after
+    /// it has made the conflict copy. Or a program has the conflict copy open to write.
     private static let pauses: [UInt64] = [100_000_000, 1_000_000_000, 5_000_000_000, 30_000_000_000]
 
     /// How long a change around the mount rests before the file is read. The program may still write the file.
     private static let rest: UInt64 = 500_000_000
+    /// The most claims on a conflict copy that are searched for writers.
+    private static let mostClaimants = 256
 
-    init(_ context: MountContext) {
+    init(_ context: MountContext, _ tree: FileTree) {
         self.context = context
         engine = context.engine
+        nodes = tree.nodes
     }
 
     /// Notes that a file has a name from now on, or has new contents under this name. Most names are no names of conflict
@@ -40,7 +59,7 @@ final class ConflictCopies: Sendable {
         endIfGone(copy)
     }
 
-    /// Notes that a closed handle has possibly changed its file.
+    /// Notes that a closed handle has possibly changed its file. The handle's claim has ended.
     func noteArrival(ofFileOf handle: Handle) {
         let (name, parent, hasName) = handle.node.location
         if hasName, let parent { noteArrival(of: name, in: parent) }
@@ -68,21 +87,74 @@ final class ConflictCopies: Sendable {
 
     private func look(at copy: ConflictCopy, attempt: Int) {
         context.work(on: copy.directory, for: .preserving) { [self] in
-            guard let store = context.store, !context.hasEnded, let status = copy.status,
-                status.isRegularFile
-            else { return }
-            if copy.hasDocument { return offer(copy, in: store) }
-            guard attempt < Self.pauses.count else { return }
-            look(at: copy, after: Self.pauses[attempt], attempt: attempt + 1)
+            guard begin(copy, attempt) else { return }
+            var next: Int? = attempt
+            while let attempt = next {
+                inspect(copy, attempt)
+                next = end(copy)
+            }
         }
     }
 
-    /// Makes the contents of a conflict copy a version of its document, unless they are one already.
-    private func offer(_ copy: ConflictCopy, in store: VersionStore) {
+    /// Begins a look. Returns false if another thread looks at the conflict copy just now. That thread then looks once more.
+    private func begin(_ copy: ConflictCopy, _ attempt: Int) -> Bool {
+        looks.withLock { looks in
+            guard let look = looks[copy.entry] else {
+                looks[copy.entry] = .last
+                return true
+            }
+            looks[copy.entry] =
+                switch look {
+                case .last: .again(attempt: attempt)
+                case .again(let other): .again(attempt: min(attempt, other))
+                }
+            return false
+        }
+    }
+
+    /// Ends a look. Returns the attempt of the look that is due now; nil if none is due.
+    private func end(_ copy: ConflictCopy) -> Int? {
+        looks.withLock { looks in
+            guard case .again(let attempt) = looks[copy.entry] else {
+                looks[copy.entry] = nil
+                return nil
+            }
+            looks[copy.entry] = .last
+            return attempt
+        }
+    }
+
+    private func inspect(_ copy: ConflictCopy, _ attempt: Int) {
+        guard let store = context.store, !context.hasEnded, let status = copy.status,
+            status.isRegularFile
+        else { return }
+        let isLast = attempt >= Self.pauses.count
+        if copy.hasDocument, offer(copy, in: store, unlessWritten: isLast ? nil : status) { return }
+        if !isLast { look(at: copy, after: Self.pauses[attempt], attempt: attempt + 1) }
+    }
+
+    /// Whether a program has the file open to write, or is just opening it.
+    private func isBeingWritten(_ status: FileStatus) -> Bool {
+        guard let node = nodes[FileKey(status)] else { return false }
+        return engine.claimants(on: node.item, atMost: Self.mostClaimants).contains { claimant in
+            guard let handle = claimant as? Handle, handle.mayWrite || handle.truncates else { return false }
+            return engine.isGranted(handle.currentClaim)
+        }
+    }
+
+    /// Makes the contents of a conflict copy a version of its document, unless its latest version has them already.
+    ///
+    /// Returns false if nothing was done, because a program is writing the file with this `status`. Then the contents may be
+    /// incomplete. If `status` is nil, the contents are taken as they are.
+    private func offer(_ copy: ConflictCopy, in store: VersionStore, unlessWritten status: FileStatus?)
+        -> Bool
+    {
         do throws(StoreError) {
             let file = try copy.open()
             let former = copy.versions(in: store)
-            guard !former.contains(where: { store.holds($0.id, file) }) else { return }
+            if let latest = former.last, store.holds(latest.id, file) { return true }
+            // A writer that had already left has changed the file before the look, so its contents are complete.
+            if let status, isBeingWritten(status) { return false }
             let id = try preserve(file, of: copy, in: store)
             engine.counters.preserved.count()
             engine.journal.note(.preserved, at: Engine.now, by: nil, "\(id)")
@@ -91,13 +163,13 @@ final class ConflictCopies: Sendable {
                 copy.attribution)
             for version in former where version.standing == .conflict { end(version, of: copy, in: store) }
             // The conflict copy may have been removed before the version was in the store.
-            guard copy.status == nil, let offer = store.record(of: id) else { return }
-            end(offer, of: copy, in: store)
+            if copy.status == nil, let offer = store.record(of: id) { end(offer, of: copy, in: store) }
         } catch {
             engine.logAction(
                 "has a conflict copy, '\(copy.name)', which could not be preserved (\(error))",
                 copy.attribution)
         }
+        return true
     }
 
     private func preserve(
@@ -148,6 +220,7 @@ private struct ConflictCopy: Sendable {
     }
 
     var attribution: Attribution { Attribution { document } }
+    var entry: EntryName { EntryName(name, in: directory) }
 
     /// The status of the conflict copy; nil if there is no such file.
     var status: FileStatus? { Self.status(of: name, in: directory) }

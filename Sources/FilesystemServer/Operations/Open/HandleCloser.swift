@@ -128,7 +128,6 @@ final class HandleCloser: Sendable {
         data.endPageCaching(of: handle)
         if handle.mayWrite {
             saves.closedFile(NodeNumber(handle.node.id.rawValue))
-            conflictCopies.noteArrival(ofFileOf: handle)
         }
         // The journal may refer to the handle for a long time. So the file is closed now, and not when the handle
         // object is freed.
@@ -210,6 +209,7 @@ final class HandleCloser: Sendable {
         if isMerged { events.noteMerge(of: handle.node) }
         handle.settleVersions()
         if handle.hasClaim { engine.end(handle.currentClaim) }
+        if handle.mayWrite { conflictCopies.noteArrival(ofFileOf: handle) }
         handle.node.unpin()
     }
 }
