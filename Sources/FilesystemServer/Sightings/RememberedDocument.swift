@@ -110,13 +110,14 @@ package struct RememberedDocument: Sendable {
         bases.reduce(0) { $0 + $1.bytes.count } + suspicions.reduce(0) { $0 + $1.baseSize }
     }
 
-    /// Notes that an anchor reads the present generation.
-    package mutating func noteRead(by anchor: Anchor, at moment: Instant) {
+    /// Notes that an anchor reads the present generation. `isOwn`: whether the anchor's own process reads, and no child process.
+    /// Only then may it read to make a backup.
+    package mutating func noteRead(by anchor: Anchor, at moment: Instant, isOwn: Bool = true) {
         change(anchor) { sighting, present in
             // A second read of the same generation changes nothing. Otherwise the read before a save would seem to be the
             // only read of this generation.
             guard sighting.read.number != present.number else { return }
-            sighting.prior = sighting.latest
+            sighting.prior = isOwn ? sighting.latest : present
             sighting.read = present
             sighting.readAt = moment
         }

@@ -107,7 +107,9 @@ final class Sightings: Sendable {
                 if handle.mayWrite || handle.truncates {
                     document.noteWriter(opener, by: handle.id.rawValue)
                 }
-                if handle.sightingUse != .writes { document.noteRead(by: opener.anchor, at: handle.opened) }
+                if handle.sightingUse != .writes {
+                    document.noteRead(by: opener.anchor, at: handle.opened, isOwn: opener.isAnchor)
+                }
                 return true
             }
         }

@@ -63,7 +63,7 @@ extension MountTests {
             }
         }
 
-        @Test("New contents of a conflict copy replace the offer, and equal contents do not")
+        @Test("New contents of a conflict copy, even former ones, replace the offer, and equal ones do not")
         func newContentsReplaceTheOffer() throws {
             try MountedDirectory.with { mount in
                 let actor = try ScriptedProcess()
@@ -79,6 +79,12 @@ extension MountTests {
                 let second = try #require(try Self.offers(of: mount).first)
                 #expect(try mount.text(ofKept: second.id) == "theirs, edited")
                 #expect(try mount.kept("note.md").count == 2)
+                try actor.must("put", "\(mount.path)/\(Self.copy)", "theirs")
+                try eventually(within: .seconds(10), "an offer of the former contents") {
+                    let offers = try Self.offers(of: mount)
+                    return offers.count == 1 && ![first.id, second.id].contains(offers[0].id)
+                }
+                #expect(try mount.kept("note.md").count == 3)
             }
         }
 

@@ -147,7 +147,7 @@ extension MountTests {
             }
         }
 
-        private static let quietly = """
+        static let quietly = """
             import os, sys
             status = os.stat(sys.argv[1])
             with open(sys.argv[1], "w") as file:
