@@ -68,8 +68,7 @@ final class CoordinatedFilesystem: Filesystem {
         rightsWatcher = access.rightsWatcher
         tree = try FileTree(of: root, context, budget: access.budget, observer: access.watcher)
         sourceWatch = SourceWatch(access.watcher, engine)
-        preserver = ContentPreserver(context)
-        saves = SaveTracker(knowing: context.processes.programs)
+        (preserver, saves) = (ContentPreserver(context), SaveTracker(knowing: context.processes.programs))
         data = DataPlane(context, tree, sourceWatch)
         shownAttributes = ShownAttributes(context, tree)
         cleanWriters = CleanWriters(context, tree, preserver)
@@ -83,7 +82,8 @@ final class CoordinatedFilesystem: Filesystem {
         finder = DocumentFinder(context, tree, unseenOverwrites.sightings, saves, events, identity)
         coordinator = RetryCoordinator(
             context, tree, sourceWatch, shownAttributes, saves, identity, saveLifecycle)
-        outOfBand = OutOfBandMonitor(context, tree, sourceWatch, conflictCopies, events, identity)
+        outOfBand = OutOfBandMonitor(
+            context, tree, sourceWatch, conflictCopies, unseenOverwrites.sightings, events, identity)
         attributeReplies = AttributeReplies(context, shownAttributes, saves, rightsWatcher, coordinator)
         unsavedStats = UnsavedStats(context, tree, shownAttributes, coordinator, attributeReplies)
         closer = HandleCloser(

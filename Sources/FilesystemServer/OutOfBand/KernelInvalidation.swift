@@ -58,6 +58,7 @@ extension OutOfBandMonitor {
         _ seen: inout OutOfBandChanges
     ) {
         guard !node.isOnSubmount, !writers.contains(node.id), isExternalChange(mask, in: node) else { return }
+        if !mask.isDisjoint(with: [.written, .closed]) { sightings.noteOutOfBandChange(of: node) }
         sourceWatcher?.changes.add(1, ordering: .relaxed)
         invalidate(node)
         seen.add(node, mask)

@@ -8,6 +8,7 @@ import FuseBridge
 final class OutOfBandMonitor: Sendable {
     let tree: FileTree
     let conflictCopies: ConflictCopies
+    let sightings: Sightings
     let events: DocumentEvents
     let identity: DocumentIdentity
     let engine: Engine
@@ -20,10 +21,12 @@ final class OutOfBandMonitor: Sendable {
 
     init(
         _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch,
-        _ conflictCopies: ConflictCopies, _ events: DocumentEvents, _ identity: DocumentIdentity
+        _ conflictCopies: ConflictCopies, _ sightings: Sightings, _ events: DocumentEvents,
+        _ identity: DocumentIdentity
     ) {
         self.tree = tree
         self.conflictCopies = conflictCopies
+        self.sightings = sightings
         self.events = events
         self.identity = identity
         engine = context.engine
