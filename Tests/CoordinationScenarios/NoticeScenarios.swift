@@ -137,7 +137,8 @@ extension ScenarioCatalogue {
             try a.say("on P save save C unsaved")
             try Script("printf +more >>\"$1\"").run(stage.root + "/f")
             try a.expect("P", "relinquishToWriter", "save", "didChange", "reacquired")
-            try check(try stage.text("f") == "unsaved+more", "both are there")
+            let text = try stage.text("f")
+            try check(text == "unsaved+more", "both are there: \(text)")
         },
         ClientScenario(56, "a file that mv moves is followed", .mount) { stage in
             let a = try stage.player("A")
