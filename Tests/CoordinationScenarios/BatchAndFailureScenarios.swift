@@ -74,7 +74,7 @@ extension ScenarioCatalogue {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
-            try a.say("on P relinquishToWriter hold")
+            try a.react("P", to: "relinquishToWriter", by: "hold")
             try b.begin("w", "write f")
             try a.expect("P", "relinquishToWriter")
             try stage.mount?.kill()
@@ -82,7 +82,7 @@ extension ScenarioCatalogue {
             try stage.mount?.mount()
             try stage.presents(a, 1)
             try a.expect("P", "didChange")
-            try a.say("on P relinquishToWriter answer")
+            try a.react("P", to: "relinquishToWriter", by: "answer")
             try a.expect("P", "reacquired")
             try b.once("again", "write f")
             try a.expect("P", "relinquishToWriter", "reacquired")
@@ -153,7 +153,7 @@ extension ScenarioCatalogue {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
-            try a.say("on P relinquishToWriter linger")
+            try a.react("P", to: "relinquishToWriter", by: "linger")
             try b.hold("m", "write f,forMoving write g,forReplacing")
             try a.expect("P", "relinquishToWriter")
             try b.move("m", "f", to: "g")
@@ -165,7 +165,7 @@ extension ScenarioCatalogue {
             try stage.mount?.kill()
             try stage.mount?.mount()
             try stage.presents(a, 1)
-            try a.say("on P relinquishToWriter")
+            try a.react("P", to: "relinquishToWriter")
             try a.say("tell P go")
             try a.expect("P", "didMove g", "reacquired", "didChange")
             try b.once("w", "write g")
@@ -179,7 +179,7 @@ extension ScenarioCatalogue {
             stage in
             let (a, b, c) = (try stage.player("A"), try stage.player("B"), try stage.player("C"))
             try a.present("P", "f")
-            try a.say("on P relinquishToWriter hold")
+            try a.react("P", to: "relinquishToWriter", by: "hold")
             try b.begin("w", "write f")
             try stage.owes(a, "relinquishToWriter")
             try c.begin("r", "read f")
@@ -191,7 +191,7 @@ extension ScenarioCatalogue {
                 "Participant (pid \(c.pid)) has waited for", "\(c.shown) waits behind \(b.shown) for f",
                 "Participant (pid \(a.pid)) presents 'f', asked to relinquish it to a writer",
             ] { try check(why.contains(line), "'\(line)' in \(why)") }
-            try a.say("on P relinquishToWriter answer")
+            try a.react("P", to: "relinquishToWriter", by: "answer")
             try b.began("w")
             let held = try TruceCommand.run("why", stage.root + "/f").text
             try check(held.contains("Participant (pid \(b.pid)) has had 'f'"), held)

@@ -134,7 +134,7 @@ extension ScenarioCatalogue {
             let a = try stage.player("A")
             try a.present("P", "f")
             try a.say("coordinator C linked P")
-            try a.say("on P save save C unsaved")
+            try a.react("P", to: "save", by: "save C unsaved")
             try Script("printf +more >>\"$1\"").run(stage.root + "/f")
             try a.expect("P", "relinquishToWriter", "save", "didChange", "reacquired")
             let text = try stage.text("f")

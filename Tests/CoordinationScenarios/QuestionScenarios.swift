@@ -20,7 +20,7 @@ extension ScenarioCatalogue {
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
             try a.say("coordinator C linked P")
-            try a.say("on P save save C new")
+            try a.react("P", to: "save", by: "save C new")
             try b.hold("r", "read f")
             try check(try b.act("r", "get f") == "new", "what was saved is read")
             try b.end("r")
@@ -95,11 +95,11 @@ extension ScenarioCatalogue {
             let (a, b, c) = (try stage.player("A"), try stage.player("B"), try stage.player("C"))
             try a.present("P", "f")
             try c.present("P", "f")
-            try a.say("on P save hold")
+            try a.react("P", to: "save", by: "hold")
             try b.begin("r", "read f")
             for player in [a, c] { try player.expect("P", "relinquishToReader", "save") }
             try stage.waits(b, for: "f", "r")
-            try a.say("on P save answer no space left")
+            try a.react("P", to: "save", by: "answer no space left")
             let reason = try b.failure("r").reason
             try check(reason == "Participant 7: no space left", reason)
             for player in [a, c] { try player.expect("P", "reacquired") }
@@ -128,7 +128,7 @@ extension ScenarioCatalogue {
         ClientScenario(45, "or within an access on a queue, which reports progress as well") { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
-            try a.say("on P save intents i C write other/g")
+            try a.react("P", to: "save", by: "intents i C write other/g")
             try b.begin("r", "read f")
             try a.expect("i", "began other/g on its queue")
             let left = try stage.owes(a, "save", since: 200)
@@ -144,7 +144,7 @@ extension ScenarioCatalogue {
             try check(took < .seconds(9), "the reader is not waited for: \(took)")
             try a.end("n")
             try a.end("i")
-            try a.say("on P save answer")
+            try a.react("P", to: "save", by: "answer")
             try b.began("r")
         },
         ClientScenario(
@@ -154,7 +154,7 @@ extension ScenarioCatalogue {
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
             try a.say("locate P other/g")
-            try a.say("on P save save C new")
+            try a.react("P", to: "save", by: "save C new")
             try b.hold("g", "read other/g")
             let (_, took) = try timed {
                 try b.say("in g begin r by-r read f")
@@ -176,13 +176,13 @@ extension ScenarioCatalogue {
         let (a, b, c) = (try stage.player("A"), try stage.player("B"), try stage.player("C"))
         try a.present("P", "f")
         try a.say("coordinator C \(coordinator)")
-        try a.say("on P relinquishToReader hold")
+        try a.react("P", to: "relinquishToReader", by: "hold")
         try b.begin("r", "read f")
         try a.expect("P", "relinquishToReader")
         try c.begin("w", "write f")
         try stage.waits(c, for: "f", "w")
-        try a.say("on P save \(reaction) new")
-        try a.say("on P relinquishToReader answer")
+        try a.react("P", to: "save", by: "\(reaction) new")
+        try a.react("P", to: "relinquishToReader", by: "answer")
         try b.began("r")
         try check(try b.act("r", "get f") == "new", "what was saved is read")
         try a.expect("P", "save")
@@ -196,7 +196,7 @@ extension ScenarioCatalogue {
     private static func readers(on stage: ScenarioFixture) throws -> [ScenarioParticipant] {
         try stage.players("A", "B").map { player in
             try player.present("P", "f")
-            try player.say("on P didChange read")
+            try player.react("P", to: "didChange", by: "read")
             return player
         }
     }
@@ -205,7 +205,7 @@ extension ScenarioCatalogue {
         ClientScenario(46, "a presenter that dies has consented") { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
-            try a.say("on P relinquishToReader hold")
+            try a.react("P", to: "relinquishToReader", by: "hold")
             try b.begin("r", "read f")
             try stage.owes(a, "relinquishToReader")
             try stage.waits(b, for: "f", "r")
@@ -252,7 +252,7 @@ extension ScenarioCatalogue {
         ) { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
-            try a.say("on P relinquishToWriter obey")
+            try a.react("P", to: "relinquishToWriter", by: "obey")
             let (_, took) = try timed {
                 try b.begin("w", "write f")
                 try b.began("w")
@@ -269,7 +269,7 @@ extension ScenarioCatalogue {
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
             try a.say("locate P other/g")
-            try a.say("on P didChange read")
+            try a.react("P", to: "didChange", by: "read")
             try b.hold("g", "write other/g")
             // When the presenter gets the notice of the change, it reads a file that another access holds. Until the read ends,
             // the presenter's queue is blocked.
@@ -294,7 +294,7 @@ extension ScenarioCatalogue {
         ) { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
-            try a.say("on P relinquishToWriter obey")
+            try a.react("P", to: "relinquishToWriter", by: "obey")
             try b.begin("w", "write f")
             let (reason, took) = try b.failure("w")
             print(
@@ -312,7 +312,7 @@ extension ScenarioCatalogue {
         ) { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
-            try a.say("on P save obey")
+            try a.react("P", to: "save", by: "obey")
             try b.begin("r", "read f")
             for age in [1000, 2000] {
                 try stage.owes(a, "save", since: age)

@@ -171,4 +171,12 @@ extension ScenarioParticipant {
         try say("add \(presenter) \(path)")
         try expect(presenter, "added")
     }
+
+    /// Sets how a presenter reacts to a message from now on, and waits until the reaction is set.
+    ///
+    /// Without the wait, a program of the scene could cause the message before the presenter has the reaction.
+    package func react(_ presenter: String, to message: String, by reaction: String = "") throws {
+        try say("on \(presenter) \(message) \(reaction)")
+        try expect("reaction", "set")
+    }
 }

@@ -25,7 +25,7 @@ extension ScenarioCatalogue {
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.say("present P d/x versions")
             try a.expect("P", "presents")
-            try a.say("on P save error no room")
+            try a.react("P", to: "save", by: "error no room")
             try Script("printf more 1<>\"$1\"").run(stage.root + "/d/x")
             try a.expect("P", "save", "gained x conflict")
             try b.hold("w", "write d/x")

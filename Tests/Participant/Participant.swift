@@ -46,7 +46,9 @@ final class Participant: Sendable {
         case "remove": FileCoordinator.removeFilePresenter(presenter(name))
         case "unsaved": FileCoordinator.noteUnsavedChanges(order[2] == "yes", of: presenter(name))
         case "locate": presenter(name).locate(at: place.url(order[2]))
-        case "on": presenter(name).react(to: order[2], by: Array(order.dropFirst(3)))
+        case "on":
+            presenter(name).react(to: order[2], by: Array(order.dropFirst(3)))
+            printLine("reaction set")
         case "tell": presenter(name).orderQueue.put(Array(order.dropFirst(2)))
         case "settle": settle(name)
         default: preconditionFailure("no participant can '\(order[0])'")
