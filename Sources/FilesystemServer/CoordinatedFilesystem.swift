@@ -65,12 +65,10 @@ final class CoordinatedFilesystem: Filesystem {
             of: root, engine: engine, connection: connection, configuration: configuration, at: mount,
             store: store, history: history, agreement: agreement)
         let access = SourceAccess(of: root, configuration, engine, descriptorLimit: descriptorLimit)
-        rightsWatcher = access.rightsWatcher
+        (rightsWatcher, sourceWatch) = (access.rightsWatcher, SourceWatch(access.watcher, engine))
         tree = try FileTree(of: root, context, budget: access.budget, observer: access.watcher)
-        sourceWatch = SourceWatch(access.watcher, engine)
         (preserver, saves) = (ContentPreserver(context), SaveTracker(knowing: context.processes.programs))
-        data = DataPlane(context, tree, sourceWatch)
-        shownAttributes = ShownAttributes(context, tree)
+        (data, shownAttributes) = (DataPlane(context, tree, sourceWatch), ShownAttributes(context, tree))
         cleanWriters = CleanWriters(context, tree, preserver)
         closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
         (conflictCopies, unseenOverwrites) = (ConflictCopies(context, tree), UnseenOverwrites(context, tree))
