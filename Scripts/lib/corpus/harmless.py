@@ -154,7 +154,8 @@ def database(stage, terminal, _):
 @idiom("git", "none")
 def repository(stage, terminal, _):
     """Two terminals work in one repository; editors change files between the commands of git."""
-    where, other, n = stage.mount + "/repository", stage.other(terminal), stage.number
+    # The files' lines are numbers, and each edit must change a line.
+    where, other, n = stage.mount + "/repository", stage.other(terminal), f"edit {stage.number}"
     if stage.is_first("git"):
         terminal.run(f"git init -q {where}; for f in a b c; do seq 20 >{where}/$f; done; cd {where}")
         terminal.run("git add . && git commit -qm first; cd - >/dev/null")
