@@ -124,8 +124,14 @@ extension Engine {
         log("\(Self.name(of: attribution)) \(what): \(String(decoding: attribution.path(), as: UTF8.self))")
     }
 
+    /// Writes one line to the log about a document, with its path as the subject.
+    package func logDocument(_ path: [UInt8], _ what: String) {
+        log("\(String(decoding: path, as: UTF8.self)) \(what)")
+    }
+
     package static func name(of attribution: Attribution) -> String {
         let (process, program) = attribution.identity
+        guard process > 0 || program != nil else { return "an unknown program" }
         let name = "\(program.map { String(decoding: $0, as: UTF8.self) } ?? "an ended process") (\(process))"
         return attribution.run.map { "\(name) of run '\($0.name)'" } ?? name
     }

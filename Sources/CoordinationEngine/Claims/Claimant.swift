@@ -25,7 +25,7 @@ package protocol Claimant: JournalSubject {
     /// The threads for observations of this claim that can take long; nil if the engine's workers make the
     /// observations.
     var observationThreads: LazyWorkerPool? { get }
-    /// Whether the program has the file open perhaps, so that it may change the file without a further request.
+    /// Whether the program may have the file open. Then it can change the file without a further request.
     var mayChangeFileUnasked: Bool { get }
     /// Tells the claimant that its claim is on another item now. The call comes before the grant of the claim.
     func retarget(from former: ItemID, to item: ItemID)

@@ -51,7 +51,7 @@ final class CleanWriters: Sendable {
     /// `others` decides about writers that had already changed the file when they were suspended or preempted. Returns true if
     /// there are too many writers to check each.
     ///
-    /// `isUnasked`: whether only those count that may change the file without a further request. A lease then does not count.
+    /// `isUnasked`: whether a claimant counts only if it can change the file without a further request, which a lease cannot.
     func hasChangedSuspendedWriter(
         _ claim: ClaimID, isUnasked: Bool = false, taking others: (Handle) -> Bool
     ) -> Bool {

@@ -17,7 +17,7 @@ import VersionStore
 ///
 /// **Lock rule.** The mutex covers the looks. Under it, no system call is made and no other mutex is taken.
 final class ConflictCopies: Sendable {
-    /// What a thread does that looks at a conflict copy just now.
+    /// The state of a look at a conflict copy.
     private enum Look {
         /// This look is the last one.
         case last
@@ -158,16 +158,16 @@ final class ConflictCopies: Sendable {
             let id = try preserve(file, of: copy, in: store)
             engine.counters.preserved.count()
             engine.journal.note(.preserved, at: Engine.now, by: nil, "\(id)")
-            engine.logAction(
-                "has a conflict copy of \(copy.meaning.tool.rawValue), '\(copy.name)', which is preserved as \(id)",
-                copy.attribution)
+            engine.logDocument(
+                copy.document,
+                "has a conflict copy of \(copy.meaning.tool.rawValue), '\(copy.name)', which is preserved as \(id)"
+            )
             for version in former where version.standing == .conflict { end(version, of: copy, in: store) }
             // The conflict copy may have been removed before the version was in the store.
             if copy.status == nil, let offer = store.record(of: id) { end(offer, of: copy, in: store) }
         } catch {
-            engine.logAction(
-                "has a conflict copy, '\(copy.name)', which could not be preserved (\(error))",
-                copy.attribution)
+            engine.logDocument(
+                copy.document, "has a conflict copy, '\(copy.name)', which could not be preserved (\(error))")
         }
         return true
     }
@@ -195,8 +195,8 @@ final class ConflictCopies: Sendable {
         } catch {
             // The version was removed in the meantime.
             guard error != .noSuchEntry else { return }
-            engine.logAction(
-                "has a conflict, \(offer.id), that could not be resolved (\(error))", copy.attribution)
+            engine.logDocument(
+                copy.document, "has a conflict, \(offer.id), that could not be resolved (\(error))")
         }
     }
 }
@@ -219,7 +219,6 @@ private struct ConflictCopy: Sendable {
         return folder.isEmpty ? meaning.document : folder + [UInt8(ascii: "/")] + meaning.document
     }
 
-    var attribution: Attribution { Attribution { document } }
     var entry: EntryName { EntryName(name, in: directory) }
 
     /// The status of the conflict copy; nil if there is no such file.

@@ -337,10 +337,9 @@ final class ContentPreserver: Sendable {
                 try file.detach { () throws(StoreError) in try detach(file.id) }
                 node.remove(file)
             } catch {
-                let attribution = Attribution { node.path }
-                engine.logAction(
-                    "is preserved as \(file.id) by a link without contents of its own (\(error))", attribution
-                )
+                engine.logDocument(
+                    node.path,
+                    "is preserved as \(file.id) by a link without contents of its own (\(error))")
                 // Each further attempt would fail with the same error, and the program could never open its file. So
                 // the link stays, and the open succeeds.
                 guard error.isForGood else { throw error }

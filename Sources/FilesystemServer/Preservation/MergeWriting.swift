@@ -39,7 +39,7 @@ extension SaveMerger {
             for suspicion in suspicions { resolve(suspicion, at: node.path) }
             return true
         } catch {
-            context.engine.logAction("could not be merged (\(error))", Attribution { node.path })
+            context.engine.logDocument(node.path, "could not be merged (\(error))")
             return false
         }
     }
@@ -99,9 +99,9 @@ extension SaveMerger {
             do throws(Errno) {
                 if try complete(record, below: root) { resolve(record, in: store) }
             } catch {
-                context.engine.logAction(
-                    "was being merged when the daemon ended, and could not be completed (\(error))",
-                    Attribution { record.path })
+                context.engine.logDocument(
+                    record.path,
+                    "was being merged when the daemon ended, and the merge could not be completed (\(error))")
                 if [.noSpace, .quotaExceeded].contains(error) { continue }
             }
             store.end(record)
@@ -111,9 +111,8 @@ extension SaveMerger {
     private func resolve(_ record: MergeRecord, in store: VersionStore) {
         for version in record.versions {
             do throws(StoreError) { _ = try store.resolve(version) } catch {
-                context.engine.logAction(
-                    "is merged, but the version \(version) is still a conflict (\(error))",
-                    Attribution { record.path })
+                context.engine.logDocument(
+                    record.path, "is merged, but the version \(version) is still a conflict (\(error))")
             }
         }
     }

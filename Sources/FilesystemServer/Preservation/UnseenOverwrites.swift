@@ -236,9 +236,8 @@ final class UnseenOverwrites: Sendable {
             try link.detach { () throws(StoreError) in try store.detach(link.id) }
             node.remove(link)
         } catch {
-            engine.logAction(
-                "is preserved as \(link.id) by a link without contents of its own (\(error))",
-                Attribution { node.path })
+            engine.logDocument(
+                node.path, "is preserved as \(link.id) by a link without contents of its own (\(error))")
         }
     }
 

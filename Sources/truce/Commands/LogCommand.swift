@@ -38,11 +38,7 @@ struct LogCommand: ParsableCommand {
 
     func validate() throws {
         if let most, most < 1 { throw ValidationError("-n takes a number from 1") }
-        if let since, VersionTime.parse(since) == nil {
-            throw ValidationError(
-                "'\(since)' is no time; write a time such as 14:30 or 2026-11-28, or an age such as 90m or 2d"
-            )
-        }
+        try VersionTime.check(since: since)
     }
 
     func run() throws {
@@ -147,8 +143,7 @@ extension HistoryEventForm {
                 "saved over by \(by), which had not read what \(author?.words ?? "another program") wrote\(version)"
         case "preserved" where version == nil: return "found empty by \(by), before its first write"
         case "preserved":
-            return
-                "contents preserved as \(version ?? "a version") before a step of \(by) (\((detail ?? "").printable))"
+            return "contents preserved as \(version ?? "a version") before a change by \(by)"
         default: return "\(kind.printable) by \(by)"
         }
     }

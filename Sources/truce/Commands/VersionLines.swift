@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
 import ControlProtocol
 import Glibc
 import LinuxSystem
@@ -112,6 +113,17 @@ enum VersionTime {
         }
         time.tm_isdst = -1
         return Double(mktime(&time))
+    }
+
+    /// Throws if a user wrote no time, or a time in the future as the begin of a list.
+    static func check(since: String?, until: String? = nil, at now: Double = VersionTime.now) throws {
+        for text in [since, until].compactMap(\.self) where parse(text, at: now) == nil {
+            throw ValidationError(
+                "'\(text)' is no time; write a time such as 14:30 or 2026-11-28, or an age such as 90m or 2d")
+        }
+        if let since, let time = parse(since, at: now), time > now {
+            throw ValidationError("'\(since)' is in the future; write an earlier time")
+        }
     }
 
     private static func numbers(

@@ -110,10 +110,7 @@ struct VersionsCommand: ParsableCommand {
         for (name, isGiven, verbs) in given where isGiven && !verbs.contains(verb) {
             throw ValidationError("'\(name)' has no meaning for '\(verb.rawValue)'")
         }
-        for time in [since, until].compactMap(\.self) where VersionTime.parse(time) == nil {
-            throw ValidationError(
-                "'\(time)' is no time; use for example 14:02, 2026-11-28, or 2h for two hours ago")
-        }
+        try VersionTime.check(since: since, until: until)
     }
 
     func run() throws {

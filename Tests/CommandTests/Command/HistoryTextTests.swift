@@ -24,7 +24,7 @@ struct HistoryTextTests {
         let expected = [
             ("written", "a\\x1b.md  written by \(actor)"), ("moved", "a\\x1b.md  moved to b.md by \(actor)"),
             ("asked", "a\\x1b.md  \(actor) was asked: save for cat"),
-            ("preserved", "a\\x1b.md  contents preserved as 7 before a step of \(actor) (save for cat)"),
+            ("preserved", "a\\x1b.md  contents preserved as 7 before a change by \(actor)"),
             (
                 "saved-over",
                 "a\\x1b.md  saved over by \(actor), which had not read what an unknown program wrote; "

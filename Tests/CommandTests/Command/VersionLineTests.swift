@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
 import ControlProtocol
 import Foundation
 import Testing
@@ -87,4 +88,19 @@ struct VersionLineTests {
             "99999999999d",
         ])
     func otherTextsAreNoTimes(text: String) { #expect(VersionTime.parse(text, at: Self.now) == nil) }
+
+    @Test("a list begins at a time in the past, and a removal may end at any time")
+    func aListBeginsInThePast() throws {
+        try VersionTime.check(since: "2026-11-27", until: "2026-11-29", at: Self.now)
+        for (since, until, word) in [
+            ("3000-01-01", nil, "future"), ("23:59", nil, "future"), ("soon", nil, "no time"),
+            (nil, "later", "no time"),
+        ] as [(String?, String?, String)] {
+            let error = #expect(throws: ValidationError.self) {
+                try VersionTime.check(since: since, until: until, at: Self.now)
+            }
+            #expect(error?.message.contains("'\(since ?? until ?? "")' is") ?? false)
+            #expect(error?.message.contains(word) ?? false)
+        }
+    }
 }

@@ -47,26 +47,8 @@ extension MountTests {
             ]
             let losses = ["program": [Self.others.oneLine]]
             try Self.check(losses, documents: ["child", "program", "vim"]) { mount in
-                let other = try ScriptedProcess()
                 for (name, helper) in helpers {
-                    let (document, place) = ("\(mount.path)/\(name)", try Lab.freshDirectory("kakoune"))
-                    try Script("mkfifo \"$1/go\"").run(place)
-                    let commands = """
-                        set-option global writemethod overwrite
-                        execute-keys 'ggiby<space>me<space><esc>'
-                        nop %sh{ : >'\(place)/ready'; read -r line <'\(place)/go'; \(helper) >/dev/null }
-                        write!
-                        quit!
-                        """
-                    let editor = try Program("kak").start(
-                        "-n", "-ui", "dummy", "-e", commands, document, input: .keyboard)
-                    try eventually(within: .seconds(20), "Kakoune to have read") {
-                        FileManager.default.fileExists(atPath: place + "/ready")
-                    }
-                    try other.must("put", document, Self.others.oneLine)
-                    try Script("echo >\"$1/go\"").run(place)
-                    try editor.wait(within: .seconds(20)).requireSuccess()
-                    #expect(try FileContents.text(of: "\(mount.below)/\(name)") == "by me " + Self.old)
+                    try UnseenOverwriteTests.saveByKakoune(name, "overwrite", helper: helper, in: mount)
                 }
                 // Vim reads a file to make a backup, just before it saves. A read by its child process is no such read.
                 let document = mount.path + "/vim"

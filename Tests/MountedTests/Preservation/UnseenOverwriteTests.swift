@@ -226,26 +226,34 @@ extension MountTests {
         func kakounePreservesWhatAnotherProgramHasSaved(method: String) throws {
             let prepare = { (source: String) in try FileContents.write(Self.old, to: source + "/document") }
             try MountedDirectory.with(prepare: prepare) { mount in
-                let (document, place) = (mount.path + "/document", try Lab.freshDirectory("kakoune"))
-                try Script("mkfifo \"$1/go\"").run(place)
-                let commands = """
-                    set-option global writemethod \(method)
-                    execute-keys 'ggiby<space>me<space><esc>'
-                    nop %sh{ : >'\(place)/ready'; read -r line <'\(place)/go' }
-                    write!
-                    quit!
-                    """
-                let editor = try Program("kak").start(
-                    "-n", "-ui", "dummy", "-e", commands, document, input: .keyboard)
-                try eventually(within: .seconds(20), "Kakoune to have read") {
-                    FileManager.default.fileExists(atPath: place + "/ready")
-                }
-                try ScriptedProcess().must("put", document, Self.others.oneLine)
-                try Script("echo >\"$1/go\"").run(place)
-                try editor.wait(within: .seconds(20)).requireSuccess()
-                #expect(try FileContents.text(of: mount.below + "/document") == "by me " + Self.old)
+                try Self.saveByKakoune("document", method, in: mount)
                 try Self.checkLoss([Self.others.oneLine], in: mount)
             }
+        }
+
+        /// Lets Kakoune open a document, another program save it, and Kakoune save it by `method`. Just before its save, Kakoune
+        /// runs the command `helper`.
+        static func saveByKakoune(
+            _ name: String, _ method: String, helper: String = ":", in mount: MountedDirectory
+        ) throws {
+            let (document, place) = ("\(mount.path)/\(name)", try Lab.freshDirectory("kakoune"))
+            try Script("mkfifo \"$1/go\"").run(place)
+            let commands = """
+                set-option global writemethod \(method)
+                execute-keys 'ggiby<space>me<space><esc>'
+                nop %sh{ : >'\(place)/ready'; read -r line <'\(place)/go'; \(helper) >/dev/null }
+                write!
+                quit!
+                """
+            let editor = try Program("kak").start(
+                "-n", "-ui", "dummy", "-e", commands, document, input: .keyboard)
+            try eventually(within: .seconds(20), "Kakoune to have read") {
+                FileManager.default.fileExists(atPath: place + "/ready")
+            }
+            try ScriptedProcess().must("put", document, others.oneLine)
+            try Script("echo >\"$1/go\"").run(place)
+            try editor.wait(within: .seconds(20)).requireSuccess()
+            #expect(try FileContents.text(of: "\(mount.below)/\(name)") == "by me " + old)
         }
 
         /// An agent that reads and writes files only by commands of its own.
