@@ -75,6 +75,8 @@ package struct RememberedDocument: Sendable {
     package private(set) var generation: UInt64
     /// The anchor that has made the present generation; nil if it is not known.
     package private(set) var author: Anchor?
+    /// The writers of which one has made the present generation. Empty if the author is known, or if no writer is.
+    private var possibleAuthors: [Writer] = []
     /// The size and time of modification at the present generation.
     package private(set) var stamp: Stamp
     package private(set) var sightings: [Sighting] = []
@@ -146,6 +148,9 @@ package struct RememberedDocument: Sendable {
         writers.append(Writer(handle: handle, opener: opener))
     }
 
+    /// The program of a handle that has the document open to write, if it was noted.
+    package func writer(_ handle: UInt64) -> Opener? { writers.first { $0.handle == handle }?.opener }
+
     /// Notes that a writer has closed the document. Returns the writer, if it was noted.
     package mutating func removeWriter(_ handle: UInt64) -> Opener? {
         guard let index = writers.firstIndex(where: { $0.handle == handle }) else { return nil }
@@ -167,10 +172,28 @@ package struct RememberedDocument: Sendable {
     }
     /// Forgets the writers, because the document has another file from now on. They write to the former file.
     package mutating func forgetWriters() { writers = [] }
-    /// The program that has written since the last generation, as far as only one program could have.
-    package var onlyWriter: Opener? {
+
+    /// The program of these writers; nil if they are writers of several programs.
+    private static func onlyProgram(of writers: [Writer]) -> Opener? {
         guard let first = writers.first?.opener else { return nil }
         return writers.allSatisfy { $0.opener.anchor.identity == first.anchor.identity } ? first : nil
+    }
+
+    /// Gives the document a new generation, which one of its present writers has made.
+    package mutating func raiseByWriter(to number: UInt64, as stamp: Stamp) {
+        let author = Self.onlyProgram(of: writers)
+        raise(to: number, by: author, as: stamp)
+        if author == nil { possibleAuthors = writers }
+    }
+
+    /// Whether one of several programs has made the present generation.
+    package var isAuthorDoubtful: Bool { !possibleAuthors.isEmpty }
+
+    /// Notes that these writers have not made the present generation. If the writers of one program are left, it is the author.
+    package mutating func excludeAuthors(_ unchanged: Set<UInt64>) {
+        possibleAuthors.removeAll { unchanged.contains($0.handle) }
+        guard let author = Self.onlyProgram(of: possibleAuthors) else { return }
+        raise(to: generation, by: author, as: stamp)
     }
 
     /// Gives the document a new generation. `opener` has made it; nil if that is not known.
@@ -181,6 +204,7 @@ package struct RememberedDocument: Sendable {
         }
         generation = number
         author = opener?.anchor
+        possibleAuthors = []
         self.stamp = stamp
         if let opener {
             change(opener.anchor) { sighting, present in

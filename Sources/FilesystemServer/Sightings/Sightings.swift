@@ -267,13 +267,24 @@ final class Sightings: Sendable {
             }
             let review = ChangeReview(
                 node: node, opener: opener, handle: change.handle, view: view,
-                generation: document.generation, author: document.author, base: base, written: written)
+                generation: document.generation, author: document.author,
+                isAuthorDoubtful: document.isAuthorDoubtful, base: base, written: written)
             return (review, document.hasBase ? [] : document.holders(besides: opener?.anchor))
         }
         guard let (found, holders) = found else { return nil }
         var review = found
         review.needsBase = status.size > 0 && holders.contains(where: \.isAlive)
         return review
+    }
+
+    /// Called when it was found out which writers have changed nothing. Returns what the program of a step now knows of the
+    /// contents that it replaces. Since the review, the last close of the program may have come.
+    func view(of review: ChangeReview, excluding unchanged: Set<UInt64>) -> RememberedDocument.View {
+        guard let opener = review.opener else { return review.view }
+        return change(review.node) { document, _ in
+            document.excludeAuthors(unchanged)
+            return document.view(of: opener, at: Engine.now)
+        } ?? review.view
     }
 
     /// Notes that a program has read the document by a handle that it also writes to.
@@ -301,10 +312,15 @@ final class Sightings: Sendable {
         // A program may only have set the times, which makes no new generation.
         let isDoubtful = handle.baseline?.isRacy ?? true || handle.hasUnseenStores
         let hasWritten = handle.truncates || handle.hasWritten || isDoubtful && handle.mayHaveWritten
-        let known = change(node) { document, _ in document.removeWriter(handle.id.rawValue) }.flatMap(\.self)
+        let id = handle.id.rawValue
+        let known = change(node) { document, _ in document.writer(id) }.flatMap(\.self)
         let opener = known ?? openers.opener(process: handle.process, notAfter: handle.opened)
-        guard let status = node.presentStatus else { return [] }
+        let status = node.presentStatus
         return change(node) { document, next in
+            // The writer leaves in the same step in which the generation gets its author. Between two steps, the change would seem
+            // to be that of the writers that are left.
+            _ = document.removeWriter(id)
+            guard let status else { return [] }
             if hasWritten || !document.stamp.hasSameContents(as: Stamp(status)) {
                 document.raise(to: next(), by: opener, as: Stamp(status))
             }
@@ -557,7 +573,7 @@ extension RememberedDocument {
     /// writer has written, or it was changed around the mount.
     mutating func refresh(_ stamp: Stamp, _ next: () -> UInt64) {
         guard !self.stamp.hasSameContents(as: stamp) else { return }
-        raise(to: next(), by: onlyWriter, as: stamp)
+        raiseByWriter(to: next(), as: stamp)
     }
 
     mutating func takeSuspicions(of anchor: Anchor) -> [Suspicion] {

@@ -254,6 +254,12 @@ extension MountedDirectory {
         return try FileContents.text(of: restored)
     }
 
+    /// Checks that exactly these contents are preserved. Reports the causes of all versions if they are not.
+    func checkVersions(are texts: [String], sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let versions = try kept().map { (cause: $0.cause, text: try text(ofKept: $0.id)) }
+        #expect(versions.map(\.text) == texts, "\(versions)", sourceLocation: sourceLocation)
+    }
+
     func restore(_ id: String, to target: String) throws {
         try TruceCommand.run("versions", path, "restore", id, target)
     }

@@ -136,7 +136,9 @@ extension MountTests {
                 _ = try Self.read(file)
                 let kept = try Self.kept(file)
                 let status = try mount.status()
-                #expect(kept.contains("final figures\n"), "\(kept)\n\(status.journalText())")
+                // If the slow command writes between the truncation and the write, the end of its text follows.
+                let isPreserved = kept.contains { $0.hasPrefix("final figures\n") }
+                #expect(isPreserved, "\(kept)\n\(status.journalText())")
                 #expect(status.counters.kept > 0)
                 #expect(status.counters.suspended > 0)
                 checkForcedSteps(status, except: [.suspended])

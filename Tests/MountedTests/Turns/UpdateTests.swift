@@ -28,7 +28,7 @@ extension MountTests {
                 #expect(try other.answer() == "ok")
                 try other.must("close", "o")
                 #expect(try ScriptedProcess().must("read", document) == "new")
-                #expect(try mount.kept().isEmpty)
+                try mount.checkVersions(are: [])
                 checkForcedSteps(try mount.status())
             }
         }
@@ -51,15 +51,38 @@ extension MountTests {
                     "touch \"$1\"; for ((i = 0; i < 30; i++)); do echo $i >\"$1\"; done; echo last >>\"$1\""
                 )
                 .run(document)
-                #expect(try mount.kept().isEmpty)
+                try mount.checkVersions(are: [])
                 let text = "29\nlast\n"
                 #expect(try FileContents.text(of: document) == text)
                 // The holder truncates data that other programs have written.
                 try holder.must("size", "h", "0")
                 try holder.must("write", "h", "mine")
                 try holder.must("close", "h")
-                #expect(try mount.kept().map { try mount.text(ofKept: $0.id) } == [text])
+                try mount.checkVersions(are: [text])
                 #expect(try FileContents.text(of: document) == "mine")
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test(
+            "A program that opens its file again before its last close saves over its own contents, beside an idle writer",
+            arguments: [true, false])
+        func aProgramThatOpensItsFileAgainSavesOverItsOwnContents(holderWrites: Bool) throws {
+            try Self.withDocument("wait=120s,hold=60s,idle=300ms") { mount, document in
+                let (holder, program) = (try ScriptedProcess(), try ScriptedProcess())
+                try program.must("read", document)
+                try holder.must("open", "h", document, "O_RDWR")
+                try program.must("open", "a", document, "O_WRONLY|O_TRUNC")
+                try program.must("write", "a", "one")
+                if holderWrites { try holder.must("write", "h", "by the holder") }
+                try program.must("open", "b", document, "O_WRONLY|O_TRUNC")
+                try program.must("write", "b", "two")
+                try program.must("close", "b")
+                try program.must("close", "a")
+                try holder.must("close", "h")
+                // The holder has changed the file, so it may overwrite "two", too.
+                try mount.checkVersions(are: holderWrites ? ["two", "by the holder"] : [])
+                #expect(try FileContents.text(of: document) == "two")
                 checkForcedSteps(try mount.status())
             }
         }
@@ -84,7 +107,7 @@ extension MountTests {
                 try eventually(within: .seconds(10), "what the other wrote to be kept") {
                     try mount.kept().count == 1
                 }
-                #expect(try mount.kept().map { try mount.text(ofKept: $0.id) } == ["by the other"])
+                try mount.checkVersions(are: ["by the other"])
                 #expect(try FileContents.text(of: document) == "by the holder")
                 checkForcedSteps(try mount.status())
             }
@@ -101,7 +124,7 @@ extension MountTests {
                 let took = try timed { try holder.must("size", "h", "0") }.took
                 print("a truncation under a reader took \(took.milliseconds) ms (bound 250 ms)")
                 #expect(took < .milliseconds(250) + .seconds(10))
-                #expect(try mount.kept().map { try mount.text(ofKept: $0.id) } == ["old"])
+                try mount.checkVersions(are: ["old"])
                 try holder.must("write", "h", "new")
                 try holder.must("close", "h")
                 checkForcedSteps(try mount.status(), except: [.proceeded])
