@@ -65,6 +65,7 @@ public struct Arbiter: Sendable {
         case .identified(let claim, let party): identify(claim, as: party)
         case .observed(let claim, let observation): observe(claim, observation, &effects)
         case .locked(let claim): noteLock(of: claim)
+        case .closed(let claim): noteClose(of: claim)
         case .withdrawn(let claim): withdraw(claim, &effects)
         case .forced(let claim): force(claim, &effects)
         case .overdue(let claim): endWait(of: claim, &effects)

@@ -9,6 +9,8 @@ public enum ArbiterEvent: Hashable, Sendable {
     case observed(ClaimID, Observation)
     /// The program of the claim's handle was seen to lock the file, or is expected to lock it.
     case locked(ClaimID)
+    /// The program has closed the claim's handle. The claim ends when the engine has done the work of the close.
+    case closed(ClaimID)
     /// The claim is over: its handle was closed, or its request was carried out.
     case ended(ClaimID)
     /// The program no longer waits for its claim: the call was interrupted, or the program died.

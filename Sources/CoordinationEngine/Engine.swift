@@ -317,6 +317,10 @@ package final class Engine: Sendable {
     /// `ArbiterEvent.locked`.
     package func noteLock(of claim: ClaimID) { submit(.locked(claim)) }
 
+    /// Reports that the program has closed a handle, and that the claim ends only after further work of the close; see
+    /// `ArbiterEvent.closed`.
+    package func noteClose(of claim: ClaimID) { submit(.closed(claim)) }
+
     /// Reports that a holder in contention has nothing to lose, so that the arbiter suspends it. The arbiter has not
     /// asked for this observation.
     package func noteNothingToLose(by claim: ClaimID) { submit(.observed(claim, .clean)) }

@@ -78,7 +78,7 @@ extension SimulationRun {
 
     private func allows(_ event: ArbiterEvent) -> Bool {
         switch event {
-        case .identified(let claim, _), .observed(let claim, _), .locked(let claim):
+        case .identified(let claim, _), .observed(let claim, _), .locked(let claim), .closed(let claim):
             return model.claims[claim] != nil
         case .placed(let item, let directory):
             return directory.parent.map { model.directories[$0] != nil } ?? (item.rawValue == 1)

@@ -15,6 +15,7 @@ extension NaiveArbiter {
     private func depends(_ holder: Int, on waiter: Int) -> Bool {
         guard claims[holder].isHeld, !claims[waiter].isHeld else { return false }
         guard [.handle, .aware].contains(claims[holder].nature) else { return false }
+        if claims[holder].nature == .handle, claims[holder].isClosed { return false }
         guard let one = claims[holder].party, let other = claims[waiter].party else { return false }
         if claims[waiter].request.within.contains(claims[holder].id) { return true }
         guard areOfOneProgram(holder, waiter) else { return false }

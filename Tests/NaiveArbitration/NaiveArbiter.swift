@@ -48,7 +48,7 @@ package struct NaiveArbiter: Sendable {
 
     private mutating func take(_ event: ArbiterEvent) {
         switch event {
-        case .claimed, .identified, .observed, .locked, .ended, .withdrawn, .forced, .overdue:
+        case .claimed, .identified, .observed, .locked, .closed, .ended, .withdrawn, .forced, .overdue:
             takeOfClaim(event)
         case .presented, .shown, .removed, .paused, .resumed, .muted, .unmuted, .answered, .progressed,
             .hurried:
@@ -89,6 +89,7 @@ package struct NaiveArbiter: Sendable {
             if let index = index(of: id), claims[index].nature == .handle {
                 claims[index].accessPattern.insert(.locks)
             }
+        case .closed(let id): if let index = index(of: id) { claims[index].isClosed = true }
         case .ended(let id):
             guard let index = index(of: id) else { return }
             if claims[index].isHeld { remove(index) } else { refuse(index, .withdrawn) }

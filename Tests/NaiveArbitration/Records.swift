@@ -22,6 +22,8 @@ package struct NaiveClaim: Sendable {
     var lastChange = Instant(nanoseconds: 0)
     /// D3: whether the claim goes before other waiting claims, to end a deadlock.
     var overtakes = false
+    /// D1: whether the program has closed the claim's handle.
+    var isClosed = false
     /// Whether the arbiter has chosen the presenters that the claim must ask.
     var hasConsulted = false
     /// The locks that the claim requires. They are computed after each step.

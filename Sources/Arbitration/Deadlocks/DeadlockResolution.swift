@@ -192,9 +192,17 @@ extension Arbiter {
         one.onlyReads == other.onlyReads ? one.id < other.id : one.onlyReads
     }
 
+    /// D1: From now on the claim depends on no other claim. This can end a cycle, but not close one.
+    mutating func noteClose(of id: ClaimID) {
+        guard let claim = claims[id], claim.nature == .handle, !claim.isClosed else { return }
+        claims.update(id) { $0.isClosed = true }
+        regroup(id)
+    }
+
     /// D1: Whether a held claim cannot end before a waiting claim has ended, because the program of the holder waits.
     func depends(_ holder: Claim, on claim: Claim) -> Bool {
-        guard holder.nature == .handle || holder.nature == .aware, holder.isIdentified, claim.isIdentified
+        guard holder.nature == .handle || holder.nature == .aware, !holder.isClosed, holder.isIdentified,
+            claim.isIdentified
         else {
             return false
         }

@@ -24,6 +24,7 @@ struct HolderGroups: Sendable {
         let isWritingPart: Bool
         let nature: ClaimRequest.Nature
         let accessPattern: UInt8
+        let isClosed: Bool
         /// X6: The item of a handle that is allowed to be held together with another handle of the item. Nil for other
         /// holders.
         let item: ItemID?
@@ -33,7 +34,7 @@ struct HolderGroups: Sendable {
         /// such limit.
         var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
         /// D1: Whether a holder of this kind depends on the claims for which its program waits.
-        var mayDepend: Bool { isIdentified && (nature == .handle || nature == .aware) }
+        var mayDepend: Bool { isIdentified && !isClosed && (nature == .handle || nature == .aware) }
         /// Whether a holder of this kind can have a contention.
         fileprivate var canBeContended: Bool { isBounded && suspensionScope != .all }
     }
@@ -245,7 +246,7 @@ extension Arbiter {
             partyKey: HolderGroups.PartyKey(partyNumber: holder.partyNumber, purpose: purpose),
             isIdentified: holder.isIdentified,
             isWrite: lock.isWrite, isWritingPart: holder.isWritingPart(lock.resource.item),
-            nature: holder.nature, accessPattern: holder.accessPattern.rawValue,
+            nature: holder.nature, accessPattern: holder.accessPattern.rawValue, isClosed: holder.isClosed,
             item: mayBeAtEase ? holder.first.item : nil,
             suspensionScope: holder.suspension.map { $0.isForReaders ? .readers : .all } ?? .none)
     }

@@ -49,6 +49,8 @@ struct Claim: Sendable {
     var hasConsulted = false
     /// D3: Whether the claim no longer waits for any waiting claim, because it was chosen to end a deadlock.
     var overtakes = false
+    /// D1: Whether the program has closed the claim's handle.
+    var isClosed = false
     var suspension: Suspension?
     /// N4: The stamp of the file when presenters were last told of a change by this writer.
     var reportedStamp: UInt64?

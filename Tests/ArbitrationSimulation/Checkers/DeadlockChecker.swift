@@ -82,6 +82,7 @@ struct DeadlockChecker: Checker {
         -> Bool
     {
         guard holder.isHeld, !waiter.isHeld, [.handle, .aware].contains(holder.nature) else { return false }
+        if holder.nature == .handle, holder.isClosed { return false }
         if waiter.request.within.contains(holder.id) { return true }
         guard let party = holder.party, let other = waiter.party, party.isExempt(from: other) else {
             return false

@@ -263,6 +263,7 @@ extension WorldGenerator {
         switch chance.below(7) {
         case 6:
             tell(.locked(claim))
+            tell(.closed(claim))
             tell(.overdue(claim))
         case 0: tell(.ended(claim))
         case 1: tell(.withdrawn(claim))

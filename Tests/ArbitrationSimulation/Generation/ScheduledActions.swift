@@ -171,6 +171,10 @@ extension WorldGenerator {
     mutating func finish(_ claim: ClaimID) {
         guard let entry = model.claims[claim] else { return }
         guard entry.isHeld else { return tell(.ended(claim)) }
+        if entry.nature == .handle, !entry.isClosed, claim.rawValue % 16 == 7 {
+            tell(.closed(claim))
+            return schedule(.finish(claim), in: 20)
+        }
         let plan = plans[claim]
         if case .vacate(let document) = plan { return vacate(document, claim) }
         carryOut(entry)

@@ -58,6 +58,7 @@ package struct ScenarioInterpreter {
             return []
         case "observed": return tell(.observed(try words.claim(), try words.observation()))
         case "locked": return tell(.locked(try words.claim()))
+        case "close": return tell(.closed(try words.claim()))
         case "end": return tell(.ended(try words.claim()))
         case "withdraw": return tell(.withdrawn(try words.claim()))
         case "force": return tell(.forced(try words.claim()))

@@ -91,6 +91,7 @@ package enum CommandWriter {
         case .observed(let claim, let observation):
             return "observed \(claim.rawValue) \(text(of: observation))"
         case .locked(let claim): return "locked \(claim.rawValue)"
+        case .closed(let claim): return "close \(claim.rawValue)"
         case .ended(let claim): return "end \(claim.rawValue)"
         case .withdrawn(let claim): return "withdraw \(claim.rawValue)"
         case .forced(let claim): return "force \(claim.rawValue)"

@@ -61,6 +61,7 @@ package struct SimulationCounts: Sendable, CustomStringConvertible {
             count(model.directories[item] == nil ? "fact: file moved" : "fact: directory moved")
         case .tick: if let wake = model.wake, wake < model.now { count("fact: late tick") }
         case .locked: count("fact: locked")
+        case .closed: count("fact: closed")
         case .identified, .observed, .ended: break
         }
     }

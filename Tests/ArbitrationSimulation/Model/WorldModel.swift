@@ -19,6 +19,8 @@ struct WorldModel {
         var isHeld = false
         /// D3: whether the claim goes before other waiting claims, to end a deadlock.
         var overtakes = false
+        /// D1: whether the program has closed the claim's handle.
+        var isClosed = false
         var wasForced = false
         /// T6: whether an event has told the arbiter that the time of the waiting claim is over.
         var isOverdue = false
@@ -102,6 +104,7 @@ extension WorldModel {
         case .observed(let id, let observation): claims[id]?.lastSeen = observation
         // A waiting claim that is ended stays until the arbiter refuses it.
         case .ended(let id): if claims[id]?.isHeld ?? false { claims[id] = nil }
+        case .closed(let id): claims[id]?.isClosed = true
         case .forced(let id): claims[id]?.wasForced = true
         case .overdue(let id): claims[id]?.isOverdue = true
         case .locked(let id): if claims[id]?.nature == .handle { claims[id]?.accessPattern.insert(.locks) }

@@ -149,7 +149,7 @@ extension Menu {
                 ClaimTemplate(.handle, TestParts.otherWrite, by: TestParties.parent),
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),
                 ClaimTemplate(.handle, TestParts.otherWrite, by: TestParties.stranger),
-            ], depth: 6),
+            ], canClose: true, depth: 6),
         Menu(
             name: "D1: claims of several threads of one program",
             claims: [

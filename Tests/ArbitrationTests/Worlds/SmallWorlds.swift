@@ -54,6 +54,8 @@ struct Menu: Sendable {
     var canEndWait = false
     /// Whether a step can report that the program of a handle has locked the file.
     var canLock = false
+    /// Whether a step can report that a program has closed a handle, before the claim ends.
+    var canClose = false
     /// The stamps of content changes that are made under held write claims.
     var stamps: [UInt64] = []
     /// The stamps of writes by claims that continue after the write (rule N12).
@@ -190,6 +192,7 @@ struct ComparisonRun {
         var events: [ArbiterEvent] = [.ended(claim.id)]
         if menu.canForce, !claim.isHeld { events.append(.forced(claim.id)) }
         if menu.canEndWait, !claim.isHeld { events.append(.overdue(claim.id)) }
+        if menu.canClose, claim.isHeld { events.append(.closed(claim.id)) }
         if menu.canLock, claim.request.nature == .handle { events.append(.locked(claim.id)) }
         if claim.party == nil, comparison.makers[claim.id] == nil {
             events += menu.parties.map { .identified(claim.id, $0) }

@@ -104,6 +104,7 @@ final class HandleCloser: Sendable {
     func close(_ handle: Handle) {
         let unchanged = handle.mayWrite ? cleanWriters.unchangedWriters(of: handle.node, besides: handle) : []
         guard !unchanged.isEmpty else { return leave(handle) }
+        noteClose(handle)
         // The handle stays in the table of writers until the other writers have new baselines. Otherwise this handle's
         // writes would count as writes of the other writers.
         handle.node.threads(for: .processObservation).run { [self] in
@@ -142,6 +143,7 @@ final class HandleCloser: Sendable {
     /// them afterwards.
     private func settle(_ suspicions: [Suspicion], of handle: Handle) {
         let node = handle.node
+        noteClose(handle)
         merger.merge(suspicions, into: node) { [self] saved in
             finishLeaving(handle, isMerged: saved == nil)
             guard let saved else { return }
@@ -157,6 +159,7 @@ final class HandleCloser: Sendable {
         // set the file's times back and so hide its writes.
         let mayHaveWritten = cleanWriters.mayHaveWritten(handle)
         if mayHaveWritten { handle.markWritten() }
+        noteClose(handle)
         context.work(on: handle.node, for: .preserving) { [self] in
             preserver.releaseFiles(of: handle)
             if handle.writesToOrphan { preserver.preserveOrphanWrites(by: handle) }
@@ -202,6 +205,12 @@ final class HandleCloser: Sendable {
                 }
             }
         }
+    }
+
+    /// Called before other threads do work of the close. While they work, the program may already wait for another file.
+    /// Rule D1: this is no deadlock.
+    private func noteClose(_ handle: Handle) {
+        if handle.hasClaim { engine.noteClose(of: handle.currentClaim) }
     }
 
     private func end(_ handle: Handle, isMerged: Bool) {
