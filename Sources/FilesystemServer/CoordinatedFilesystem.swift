@@ -70,18 +70,18 @@ final class CoordinatedFilesystem: Filesystem {
         (preserver, saves) = (ContentPreserver(context), SaveTracker(knowing: context.processes.programs))
         (data, shownAttributes) = (DataPlane(context, tree, sourceWatch), ShownAttributes(context, tree))
         cleanWriters = CleanWriters(context, tree, preserver)
-        closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
-        unseenOverwrites = UnseenOverwrites(context, tree, cleanWriters)
-        writeHistory = WriteHistory(context, tree, unseenOverwrites.sightings)
+        (conflictCopies, unseenOverwrites) = (ConflictCopies(context, tree), UnseenOverwrites(context, tree))
+        let sightings = unseenOverwrites.sightings
+        closePreserver = ClosePreserver(context, tree, preserver, cleanWriters, sightings)
+        writeHistory = WriteHistory(context, tree, sightings)
         merger = SaveMerger(context, tree, sourceWatch, preserver, unseenOverwrites)
-        (events, conflictCopies) = (DocumentEvents(context, tree, saves), ConflictCopies(context, tree))
+        events = DocumentEvents(context, tree, saves)
         identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
         saveLifecycle = SaveLifecycle(context, tree, preserver, saves, cleanWriters, events, identity)
-        finder = DocumentFinder(context, tree, unseenOverwrites.sightings, saves, events, identity)
+        finder = DocumentFinder(context, tree, sightings, saves, events, identity)
         coordinator = RetryCoordinator(
             context, tree, sourceWatch, shownAttributes, saves, identity, saveLifecycle)
-        outOfBand = OutOfBandMonitor(
-            context, tree, sourceWatch, conflictCopies, unseenOverwrites.sightings, events, identity)
+        outOfBand = OutOfBandMonitor(context, tree, sourceWatch, conflictCopies, sightings, events, identity)
         attributeReplies = AttributeReplies(context, shownAttributes, saves, rightsWatcher, coordinator)
         unsavedStats = UnsavedStats(context, tree, shownAttributes, coordinator, attributeReplies)
         closer = HandleCloser(

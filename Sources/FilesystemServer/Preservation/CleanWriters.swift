@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 import CoordinationEngine
-import FuseBridge
 import Glibc
 import LinuxSystem
 
@@ -77,15 +76,6 @@ final class CleanWriters: Sendable {
     /// Returns whether a writer has changed nothing, in a file that another writer has changed.
     func isStillUnchanged(_ writer: Handle) -> Bool {
         !writer.hasWritten && writer.observeWriting() != .clean && !writer.hasMoved
-    }
-
-    /// Returns the handles of a file's writers that had changed nothing when they were suspended or preempted, and have changed
-    /// nothing since then. May block.
-    func writersWithoutChanges(of node: Node) -> Set<UInt64> {
-        let unchanged = unchangedWriters(of: node, besides: nil).filter { writer in
-            !writer.hasWritten && (writer.observeWriting() == .clean || !writer.hasMoved)
-        }
-        return Set(unchanged.map(\.id.rawValue))
     }
 
     /// Called when another writer leaves the file. Makes the file's present state the baseline of the `unchanged`

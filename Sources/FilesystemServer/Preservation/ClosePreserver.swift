@@ -11,15 +11,18 @@ final class ClosePreserver: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
     private let cleanWriters: CleanWriters
+    private let sightings: Sightings
     private let processes: ProcessResolver
     private let handles: HandleTable
 
     init(
-        _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver, _ cleanWriters: CleanWriters
+        _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver,
+        _ cleanWriters: CleanWriters, _ sightings: Sightings
     ) {
         self.context = context
         self.preserver = preserver
         self.cleanWriters = cleanWriters
+        self.sightings = sightings
         processes = context.processes
         handles = tree.handles
     }
@@ -73,6 +76,7 @@ final class ClosePreserver: Sendable {
         let node = handle.node
         let hasWritten = cleanWriters.mayHaveWritten(handle)
         guard let status = node.presentStatus else { return answer() }
+        if hasWritten || handle.truncates { sightings.noteLeft(by: handle, as: Stamp(status)) }
         let isSure = !context.isTimeRacy(status) && !handle.hasUnseenStores
         guard handle.recordClose(Stamp(status), isSure: isSure, hasWritten: hasWritten) else {
             return answer()

@@ -25,13 +25,11 @@ final class UnseenOverwrites: Sendable {
     let context: MountContext
     private let engine: Engine
     private let processes: ProcessResolver
-    private let cleanWriters: CleanWriters
     let handles: HandleTable
     let nodes: NodeTable
 
-    init(_ context: MountContext, _ tree: FileTree, _ cleanWriters: CleanWriters) {
+    init(_ context: MountContext, _ tree: FileTree) {
         self.context = context
-        self.cleanWriters = cleanWriters
         sightings = Sightings(context, below: tree.nodes.root.key)
         engine = context.engine
         processes = context.processes
@@ -146,14 +144,6 @@ final class UnseenOverwrites: Sendable {
         return preserve(review, by: subject, thread: thread, mayLink: mayLink)
     }
 
-    /// Returns whether the program has not read the contents. They may be its own: a program often opens a file again before
-    /// its last close has come. If another program has the file open to write, but has changed nothing, it is not the author.
-    private func isStillUnseen(_ review: ChangeReview) -> Bool {
-        guard review.isAuthorDoubtful else { return true }
-        let unchanged = cleanWriters.writersWithoutChanges(of: review.node)
-        return sightings.view(of: review, excluding: unchanged).isUnseen
-    }
-
     /// Whether the policy forbids the overwrite.
     private func isRefused(_ review: ChangeReview, _ thread: Int32) -> Bool {
         context.policy(of: .unseen, forFileAt: review.node.path, usedBy: thread) == .fail
@@ -178,7 +168,7 @@ final class UnseenOverwrites: Sendable {
     ) -> Bool {
         let node = review.node
         let policy = context.policy(of: .unseen, forFileAt: node.path, usedBy: thread)
-        guard policy != .off, let saver = review.opener?.anchor, isStillUnseen(review) else { return true }
+        guard policy != .off, let saver = review.opener?.anchor else { return true }
         if policy == .fail {
             engine.logAction(
                 "was refused: it has not read the present contents", Attribution(of: saver, path: node.path))

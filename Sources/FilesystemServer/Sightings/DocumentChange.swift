@@ -23,8 +23,6 @@ struct ChangeReview: Sendable {
     /// The generation that is replaced, and its author.
     let generation: UInt64
     let author: Anchor?
-    /// Whether one of several writers has made this generation.
-    let isAuthorDoubtful: Bool
     /// The contents that the program has read; nil if they are not known.
     let base: [UInt8]?
     /// The contents that the program's children have written since; nil if they are not known.

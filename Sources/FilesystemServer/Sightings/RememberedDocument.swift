@@ -75,8 +75,6 @@ package struct RememberedDocument: Sendable {
     package private(set) var generation: UInt64
     /// The anchor that has made the present generation; nil if it is not known.
     package private(set) var author: Anchor?
-    /// The writers of which one has made the present generation. Empty if the author is known, or if no writer is.
-    private var possibleAuthors: [Writer] = []
     /// The size and time of modification at the present generation.
     package private(set) var stamp: Stamp
     package private(set) var sightings: [Sighting] = []
@@ -172,28 +170,10 @@ package struct RememberedDocument: Sendable {
     }
     /// Forgets the writers, because the document has another file from now on. They write to the former file.
     package mutating func forgetWriters() { writers = [] }
-
-    /// The program of these writers; nil if they are writers of several programs.
-    private static func onlyProgram(of writers: [Writer]) -> Opener? {
+    /// The program that has written since the last generation, as far as only one program could have.
+    package var onlyWriter: Opener? {
         guard let first = writers.first?.opener else { return nil }
         return writers.allSatisfy { $0.opener.anchor.identity == first.anchor.identity } ? first : nil
-    }
-
-    /// Gives the document a new generation, which one of its present writers has made.
-    package mutating func raiseByWriter(to number: UInt64, as stamp: Stamp) {
-        let author = Self.onlyProgram(of: writers)
-        raise(to: number, by: author, as: stamp)
-        if author == nil { possibleAuthors = writers }
-    }
-
-    /// Whether one of several programs has made the present generation.
-    package var isAuthorDoubtful: Bool { !possibleAuthors.isEmpty }
-
-    /// Notes that these writers have not made the present generation. If the writers of one program are left, it is the author.
-    package mutating func excludeAuthors(_ unchanged: Set<UInt64>) {
-        possibleAuthors.removeAll { unchanged.contains($0.handle) }
-        guard let author = Self.onlyProgram(of: possibleAuthors) else { return }
-        raise(to: generation, by: author, as: stamp)
     }
 
     /// Gives the document a new generation. `opener` has made it; nil if that is not known.
@@ -204,7 +184,6 @@ package struct RememberedDocument: Sendable {
         }
         generation = number
         author = opener?.anchor
-        possibleAuthors = []
         self.stamp = stamp
         if let opener {
             change(opener.anchor) { sighting, present in

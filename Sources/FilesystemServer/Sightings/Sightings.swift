@@ -267,24 +267,13 @@ final class Sightings: Sendable {
             }
             let review = ChangeReview(
                 node: node, opener: opener, handle: change.handle, view: view,
-                generation: document.generation, author: document.author,
-                isAuthorDoubtful: document.isAuthorDoubtful, base: base, written: written)
+                generation: document.generation, author: document.author, base: base, written: written)
             return (review, document.hasBase ? [] : document.holders(besides: opener?.anchor))
         }
         guard let (found, holders) = found else { return nil }
         var review = found
         review.needsBase = status.size > 0 && holders.contains(where: \.isAlive)
         return review
-    }
-
-    /// Called when it was found out which writers have changed nothing. Returns what the program of a step now knows of the
-    /// contents that it replaces. Since the review, the last close of the program may have come.
-    func view(of review: ChangeReview, excluding unchanged: Set<UInt64>) -> RememberedDocument.View {
-        guard let opener = review.opener else { return review.view }
-        return change(review.node) { document, _ in
-            document.excludeAuthors(unchanged)
-            return document.view(of: opener, at: Engine.now)
-        } ?? review.view
     }
 
     /// Notes that a program has read the document by a handle that it also writes to.
@@ -301,6 +290,17 @@ final class Sightings: Sendable {
             else { return [] }
             return document.takeSuspicions(of: opener.anchor)
         } ?? []
+    }
+
+    /// Called at a close(2) beside other writers, before it returns: notes the change as one of the closing program (D231). The
+    /// RELEASE request comes later, perhaps after the program's next open.
+    func noteLeft(by handle: Handle, as stamp: Stamp) {
+        change(handle.node) { document, next in
+            guard let writer = document.writer(handle.id.rawValue),
+                !document.stamp.hasSameContents(as: stamp)
+            else { return }
+            document.raise(to: next(), by: writer, as: stamp)
+        }
     }
 
     /// Called when a handle is closed. Raises the generation if the program has written. Returns the suspicions that the
@@ -573,7 +573,7 @@ extension RememberedDocument {
     /// writer has written, or it was changed around the mount.
     mutating func refresh(_ stamp: Stamp, _ next: () -> UInt64) {
         guard !self.stamp.hasSameContents(as: stamp) else { return }
-        raiseByWriter(to: next(), as: stamp)
+        raise(to: next(), by: onlyWriter, as: stamp)
     }
 
     mutating func takeSuspicions(of anchor: Anchor) -> [Suspicion] {

@@ -219,35 +219,12 @@ import Testing
     mutating func theOnlyWriterIsTheAuthor() {
         document.noteWriter(first, by: 1)
         document.noteWriter(first, by: 1)
-        document.raiseByWriter(to: 2, as: Self.stamp(2))
-        #expect(document.author?.identity == first.anchor.identity && !document.isAuthorDoubtful)
+        #expect(document.onlyWriter?.anchor.identity == first.anchor.identity)
         document.noteWriter(second, by: 2)
-        document.raiseByWriter(to: 3, as: Self.stamp(3))
-        #expect(document.author == nil && document.isAuthorDoubtful)
+        #expect(document.onlyWriter == nil)
+        #expect(document.writer(2)?.anchor.identity == second.anchor.identity && document.writer(3) == nil)
         #expect(document.removeWriter(1) != nil && document.removeWriter(1) == nil)
         #expect(document.removeWriter(2) != nil && !document.hasWriters)
-    }
-
-    @Test("If all other writers have changed nothing, the generation is the last writer's own")
-    mutating func writersWithoutChangesAreNoAuthors() {
-        for (handle, opener) in [(1, first), (2, second), (3, second)] {
-            document.noteWriter(opener, by: UInt64(handle))
-        }
-        document.noteRead(by: first.anchor, at: start)
-        document.noteRead(by: second.anchor, at: start)
-        document.raiseByWriter(to: 2, as: Self.stamp(2))
-        #expect(view(first) != .seen && view(second) != .seen)
-        document.excludeAuthors([2])
-        #expect(document.author == nil && view(second) != .seen)
-        // The writer closes its file, and another generation is made only after that.
-        _ = document.removeWriter(3)
-        document.excludeAuthors([1])
-        #expect(document.author?.identity == second.anchor.identity && !document.isAuthorDoubtful)
-        #expect(view(second) == .seen && view(first) != .seen && view(first) != .stranger)
-        document.raiseByWriter(to: 3, as: Self.stamp(3))
-        document.raise(to: 4, by: first, as: Self.stamp(4))
-        document.excludeAuthors([1])
-        #expect(document.author?.identity == first.anchor.identity)
     }
 
     @Test("When documents exchange their files, their writers go with the files")
@@ -257,9 +234,7 @@ import Testing
         one.noteWriter(Self.opener(10), by: 7)
         #expect(one.hasWriters(besides: nil) && one.hasWriters(besides: 8) && !one.hasWriters(besides: 7))
         one.exchangeWriters(with: &other)
-        #expect(!one.hasWriters && other?.hasWriters == true)
-        other?.raiseByWriter(to: 3, as: Self.stamp(3))
-        #expect(other?.author?.process?.number == 10)
+        #expect(!one.hasWriters && other?.onlyWriter?.anchor.process?.number == 10)
         other?.forgetWriters()
         #expect(other?.hasWriters == false)
     }
