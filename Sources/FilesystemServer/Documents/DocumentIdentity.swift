@@ -96,31 +96,66 @@ final class DocumentIdentity: Sendable {
         }
     }
 
-    /// Called when a file was found or made under a name. Returns whether a document was waiting for a file with this name.
+    /// Called when a request has made a file under a name. The kernel's lock on the directory keeps the name until the answer.
+    /// Returns whether a document was waiting for a file with this name.
     func fillAwaited(
         _ name: NameBytes, in directory: Node, with node: Node, by party: () -> Party
     ) -> Bool {
-        guard !documents.awaitsNothing else { return false }
-        if node.kind == S_IFDIR { findAwaited(below: node, called: name, in: directory, by: party) }
-        guard let document = documents.fill(name, in: directory, with: node) else { return false }
-        adopt(document, by: node)
-        return true
+        fill(name, in: directory, with: node, since: nil, by: party) ?? false
     }
 
-    /// Looks for names for which documents wait, in a directory that was just found or made.
-    private func findAwaited(
-        below node: Node, called name: NameBytes, in directory: Node, by party: () -> Party
-    ) {
-        for awaited in documents.noteDirectoryFound(node, called: name, in: directory) {
-            do throws(Errno) {
-                let status = try node.status(of: awaited)
-                let found = nodes.introduce(status, as: awaited, in: node, isLocked: false)
-                foundAwaited(found, as: awaited, in: node, by: party)
-                nodes.forget(found.id, lookups: 1)
-            } catch {
-                // The name does not exist yet. When a file gets the name, or a later look-up finds it, `fillAwaited` is called.
-                continue
+    /// Called when a look-up has found a file under a name. Another program may have taken the name away after the look-up.
+    /// Returns whether a document was waiting for a file with this name, and is now the file.
+    func fillFound(
+        _ name: NameBytes, in directory: Node, with node: Node, by party: () -> Party
+    ) -> Bool {
+        for _ in 0..<Self.mostLooks {
+            guard let look = documents.look(at: name, in: directory), directory.holds(node, as: name) else {
+                return false
             }
+            if let isFilled = fill(name, in: directory, with: node, since: look, by: party) {
+                return isFilled
+            }
+        }
+        // The documents still wait. The next look-up of the name finds the file.
+        return false
+    }
+
+    /// How often a look-up reads a name again because documents have lost their files.
+    private static let mostLooks = 16
+
+    /// Gives a file to the document that waits for its name. Returns whether there was such a document; nil if the look-up must
+    /// read the name again.
+    private func fill(
+        _ name: NameBytes, in directory: Node, with node: Node, since look: AwaitedLook?,
+        by party: () -> Party
+    ) -> Bool? {
+        guard !documents.awaitsNothing else { return false }
+        if node.kind == S_IFDIR {
+            guard
+                let next = documents.noteDirectoryFound(node, called: name, in: directory, since: look)
+            else { return nil }
+            for name in next { findAwaited(name, in: node, by: party) }
+        }
+        switch documents.fill(name, in: directory, with: node, since: look) {
+        case .filled(let document):
+            adopt(document, by: node)
+            return true
+        case .notAwaited: return false
+        case .outdated: return nil
+        }
+    }
+
+    /// Looks for a name for which a document waits, in a directory that was just found or made.
+    private func findAwaited(_ awaited: NameBytes, in directory: Node, by party: () -> Party) {
+        do throws(Errno) {
+            let status = try directory.status(of: awaited)
+            let found = nodes.introduce(status, as: awaited, in: directory, isLocked: false)
+            foundAwaited(found, as: awaited, in: directory, by: party)
+            nodes.forget(found.id, lookups: 1)
+        } catch {
+            // The name does not exist yet. When a file gets the name, or a later look-up finds it, the document gets the file.
+            return
         }
     }
 
@@ -128,7 +163,7 @@ final class DocumentIdentity: Sendable {
     func foundAwaited(
         _ node: Node, as name: NameBytes, in directory: Node, by party: () -> Party = { .nobody }
     ) {
-        if fillAwaited(name, in: directory, with: node, by: party) {
+        if fillFound(name, in: directory, with: node, by: party) {
             events.noteChange(of: node, .write(.updating), by: party)
         }
     }
@@ -158,6 +193,10 @@ final class DocumentIdentity: Sendable {
         events.noteNames(of: node)
         let move = Coordination.Move(from: formerPlace(of: pendingSave), to: namedPlace(of: node))
         engine.noteMove(of: pendingSave.document, move, by: claimant?.identify() ?? .nobody)
+        let (name, directory, hasName) = node.location
+        // A removal of the file may not have met the document at the file yet.
+        guard !hasName, let directory else { return }
+        loseDocument(of: node, called: NameChange(outOfBand: name, in: directory), under: nil)
     }
 
     /// Ends a pending save of a document that is not tracked, because the supposed save was a move or a deletion. If

@@ -9,7 +9,8 @@ import Synchronization
 /// Invariants:
 /// - I1. `files[i]` has the item `i`, and is no alias. A document has at most one file in this table.
 /// - I2. A tracked file that waits for a name is in `awaited` under this name.
-/// - I3. Each node from a tracked file's place up to the root is held by one look-up. So the node stays when the kernel forgets
+/// - I3. A file of a look-up is given to a waiting document only under a valid look; see ``AwaitedNames``.
+/// - I4. Each node from a tracked file's place up to the root is held by one look-up. So the node stays when the kernel forgets
 ///   its inode.
 ///
 /// **Lock rule.** The mutex covers the table and the state of its files. It is taken before the locks of nodes and of the node
@@ -17,7 +18,7 @@ import Synchronization
 package final class DocumentTable: Sendable {
     fileprivate struct State {
         var files: [ItemID: TrackedFile] = [:]
-        var awaited: [EntryName: [TrackedFile]] = [:]
+        var awaited = AwaitedNames<EntryName, TrackedFile>()
     }
 
     private let nodes: NodeTable
@@ -140,6 +141,7 @@ package final class DocumentTable: Sendable {
         guard !isEmpty else { return }
         change { state, released in
             guard let file = state.files[item] else { return }
+            state.awaited.noteLoss()
             released += move(file, to: .names([name], in: directory, former: former), in: &state)
         }
     }
@@ -157,14 +159,26 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Ends the wait of a document for a name, because the file of `node` has taken the name. Returns the document, or nil if
-    /// no document waits for the name. If two files take the name at the same time, only one of them becomes the document.
-    func fill(_ name: NameBytes, in directory: Node, with node: Node) -> ItemID? {
+    /// A look at a name before the status of its file is read. Nil if no document waits for the name, or for a file in a
+    /// directory with this name.
+    func look(at name: NameBytes, in directory: Node) -> AwaitedLook? {
         guard !awaitsNothing else { return nil }
+        return state.withLock { $0.awaited.look(at: EntryName(name, in: directory)) }
+    }
+
+    /// Ends the wait of a document for a name, because the file of `node` has taken the name. If two files take the name at the
+    /// same time, only one of them becomes the document.
+    ///
+    /// `look` is the look of a look-up; nil if the kernel's lock on the directory keeps the name.
+    func fill(
+        _ name: NameBytes, in directory: Node, with node: Node, since look: AwaitedLook?
+    ) -> FillResult {
+        guard !awaitsNothing else { return .notAwaited }
         return change { state, released in
-            guard let file = state.waiter(for: EntryName(name, in: directory)) else { return nil }
+            if let look, !state.awaited.isValid(look) { return .outdated }
+            guard let file = state.waiter(for: EntryName(name, in: directory)) else { return .notAwaited }
             released += move(file, to: .node(node), in: &state)
-            return file.ownItem
+            return .filled(file.ownItem)
         }
     }
 
@@ -194,7 +208,8 @@ package final class DocumentTable: Sendable {
     func noteDirectoryLost(_ directory: Node, called name: NameBytes, in parent: Node) {
         guard !awaitsNothing else { return }
         change { state, released in
-            for file in state.awaited.values.joined() {
+            state.awaited.noteLoss()
+            for file in state.awaited.all {
                 guard case .names(let names, let place, let former) = file.location,
                     place === directory
                 else { continue }
@@ -204,12 +219,15 @@ package final class DocumentTable: Sendable {
     }
 
     /// Notes that a directory was found or made. Some documents waited for this directory. They now wait for the next name on
-    /// their path, which is in the directory. Returns these next names.
-    func noteDirectoryFound(_ directory: Node, called name: NameBytes, in parent: Node) -> Set<NameBytes> {
+    /// their path, which is in the directory. Returns these next names; nil if the look is no longer valid.
+    func noteDirectoryFound(
+        _ directory: Node, called name: NameBytes, in parent: Node, since look: AwaitedLook?
+    ) -> Set<NameBytes>? {
         guard !awaitsNothing else { return [] }
         return change { state, released in
+            if let look, !state.awaited.isValid(look) { return nil }
             var next: Set<NameBytes> = []
-            for file in state.awaited[EntryName(name, in: parent)] ?? [] {
+            for file in state.awaited[EntryName(name, in: parent)] {
                 guard case .names(let names, _, let former) = file.location,
                     names.count > 1
                 else { continue }
@@ -285,17 +303,14 @@ package final class DocumentTable: Sendable {
     /// Removes a tracked file from its place in the table. Returns the nodes that the file need not retain any more.
     private func leave(_ file: TrackedFile, in state: inout State) -> [Node] {
         let place = file.location
-        if let name = place.awaited {
-            state.awaited[name]?.removeAll { $0 === file }
-            if state.awaited[name]?.isEmpty == true { state.awaited[name] = nil }
-        }
+        if let name = place.awaited { state.awaited.remove(file, at: name) }
         if case .node(let node) = place { node.setTracked(false) }
         return file.takeRetainedNodes()
     }
 
     private func settleDown(_ file: TrackedFile, in state: inout State) {
         let place = file.location
-        if let name = place.awaited { state.awaited[name, default: []].append(file) }
+        if let name = place.awaited { state.awaited.insert(file, at: name) }
         if case .node(let node) = place { node.setTracked(true) }
         hold(file)
     }
@@ -318,6 +333,18 @@ extension DocumentTable.State {
     /// The tracked file that waits for a file with this name. A tracked file that waits for a directory with this name is not
     /// returned.
     fileprivate func waiter(for name: EntryName) -> TrackedFile? {
-        awaited[name]?.first { $0.location.isAtLast }
+        awaited[name].first { $0.location.isAtLast }
     }
+}
+
+typealias AwaitedLook = AwaitedNames<EntryName, TrackedFile>.Look
+
+/// The answer to a file that was found or made under a name.
+enum FillResult {
+    /// The file has become this document.
+    case filled(ItemID)
+    /// No document waits for a file with the name.
+    case notAwaited
+    /// A name was lost since the look-up looked at the name. The look-up must read the name again.
+    case outdated
 }

@@ -29,7 +29,7 @@ extension OutOfBandMonitor {
         }
         for (dirtyName, node) in taken {
             identity.rename(node, to: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
-            _ = identity.fillAwaited(dirtyName.name, in: dirtyName.directory, with: node) { .outOfBand }
+            _ = identity.fillFound(dirtyName.name, in: dirtyName.directory, with: node) { .outOfBand }
             events.noteChange(of: node, .write(.updating)) { .outOfBand }
         }
         return found.filter { !exchanged.contains($0.dirtyName.key) }

@@ -63,7 +63,7 @@ extension OutOfBandMonitor {
         let change = NameChange(outOfBand: dirtyName.name, in: dirtyName.directory)
         identity.rename(node, to: change)
         events.noteMove(of: node, from: origin, to: change)
-        _ = identity.fillAwaited(dirtyName.name, in: dirtyName.directory, with: node) { .outOfBand }
+        _ = identity.fillFound(dirtyName.name, in: dirtyName.directory, with: node) { .outOfBand }
         return origin
     }
 

@@ -149,7 +149,7 @@ extension OutOfBandMonitor {
         let node = nodes.introduce(status, as: dirtyName.name, in: dirtyName.directory, isLocked: false)
         defer { nodes.forget(node.id, lookups: 1) }
         if !node.isOnSubmount,
-            identity.fillAwaited(dirtyName.name, in: dirtyName.directory, with: node, by: { .outOfBand })
+            identity.fillFound(dirtyName.name, in: dirtyName.directory, with: node, by: { .outOfBand })
         {
             return events.noteChange(of: node, .write(.updating)) { .outOfBand }
         }
