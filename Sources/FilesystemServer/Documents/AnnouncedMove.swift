@@ -20,7 +20,8 @@ extension DocumentFinder {
         guard let parent, let former = documents.redirect(document.item, to: node) else { throw .notMoved }
         let move = Move(
             from: places.place(former.name, in: former.directory), to: places.place(newName, in: parent))
-        identity.adopt(document.item, by: node)
-        engine.noteMove(of: node.item, move, by: party, under: claim)
+        let item = identity.adopt(document.item, by: node)
+        engine.noteMove(of: item, move, by: party, under: claim)
+        _ = identity.takeBack(item, from: node, called: newName, in: parent) { party }
     }
 }

@@ -48,8 +48,10 @@ final class DocumentIdentity: Sendable {
         nodes.renumber(target, as: orphan)
     }
 
-    /// Makes a file or directory the document, because it has taken the document's name while no file had the name.
-    func adopt(_ document: ItemID, by node: Node) {
+    /// Makes a file or directory the document, because it has taken the document's name while no file had the name. Returns the
+    /// document's item from now on.
+    @discardableResult
+    func adopt(_ document: ItemID, by node: Node) -> ItemID {
         if node.kind == S_IFDIR || engine.isDirectory(document) {
             // The engine knows all items in a directory by the directory's number. So the directory keeps its number, and the
             // document takes this number.
@@ -58,7 +60,9 @@ final class DocumentIdentity: Sendable {
         } else {
             become(document, node, orphan: nil)
         }
-        engine.placePresenters(of: node.item)
+        let item = node.item
+        engine.placePresenters(of: item)
+        return item
     }
 
     private func become(_ document: ItemID, _ node: Node, orphan: ItemID?) {
@@ -105,24 +109,30 @@ final class DocumentIdentity: Sendable {
     }
 
     /// Called when a look-up has found a file under a name. Another program may have taken the name away after the look-up.
-    /// Returns whether a document was waiting for a file with this name, and is now the file.
+    /// Returns whether a document was waiting for a file with this name, and has this file now.
     func fillFound(
         _ name: NameBytes, in directory: Node, with node: Node, by party: () -> Party
     ) -> Bool {
         for _ in 0..<Self.mostLooks {
-            guard let look = documents.look(at: name, in: directory), directory.holds(node, as: name) else {
-                return false
-            }
+            guard let look = documents.look(at: name, in: directory), leads(name, in: directory, to: node)
+            else { return false }
             if let isFilled = fill(name, in: directory, with: node, since: look, by: party) {
                 return isFilled
             }
         }
-        // The documents still wait. The next look-up of the name finds the file.
+        // The name changes again and again. The next look-up of the name finds its file.
         return false
     }
 
-    /// How often a look-up reads a name again because documents have lost their files.
+    /// How often a look-up reads a name again because documents wait for the name again.
     private static let mostLooks = 16
+
+    /// Whether the name leads to the file of the node now, and not to a later file with the same inode number.
+    private func leads(_ name: NameBytes, in directory: Node, to node: Node) -> Bool {
+        do throws(Errno) { return nodes[FileKey(try directory.cachedStatus(of: name))] === node } catch {
+            return false
+        }
+    }
 
     /// Gives a file to the document that waits for its name. Returns whether there was such a document; nil if the look-up must
     /// read the name again.
@@ -139,14 +149,35 @@ final class DocumentIdentity: Sendable {
         }
         switch documents.fill(name, in: directory, with: node, since: look) {
         case .filled(let document):
-            adopt(document, by: node)
-            return true
+            let item = adopt(document, by: node)
+            return !takeBack(item, from: node, called: name, in: directory, by: party)
         case .notAwaited: return false
         case .outdated: return nil
         }
     }
 
-    /// Looks for a name for which a document waits, in a directory that was just found or made.
+    /// Takes a document back from a file that has lost its name while the file became the document. The request that removed the
+    /// name may not have met the document at the file. Returns whether the document was taken back.
+    func takeBack(
+        _ document: ItemID, from node: Node, called name: NameBytes, in directory: Node, by party: () -> Party
+    ) -> Bool {
+        guard !node.hasName, documents.vacate(document, at: node, awaiting: name, in: directory) else {
+            return false
+        }
+        detach(document, from: node)
+        // A file may have got the name before the document began to wait for the name.
+        findAwaited(name, in: directory, by: party)
+        return true
+    }
+
+    /// Gives the item of a document's former file another number, and moves the holders of the file to this number.
+    private func detach(_ document: ItemID, from node: Node) {
+        let orphan = context.makeItem()
+        engine.vacate(document, orphan: orphan)
+        nodes.renumber(node, as: orphan)
+    }
+
+    /// Looks for a name for which a document waits. The name may have got a file without an event.
     private func findAwaited(_ awaited: NameBytes, in directory: Node, by party: () -> Party) {
         do throws(Errno) {
             let status = try directory.status(of: awaited)
@@ -189,14 +220,16 @@ final class DocumentIdentity: Sendable {
         // Another file may have taken the name before this call, and may be the document now. In this case this
         // function does nothing.
         guard documents.resolveAwaited(pendingSave.document, at: node) else { return }
-        adopt(pendingSave.document, by: node)
+        let item = adopt(pendingSave.document, by: node)
         events.noteNames(of: node)
+        let party = claimant?.identify() ?? .nobody
         let move = Coordination.Move(from: formerPlace(of: pendingSave), to: namedPlace(of: node))
-        engine.noteMove(of: pendingSave.document, move, by: claimant?.identify() ?? .nobody)
-        let (name, directory, hasName) = node.location
-        // A removal of the file may not have met the document at the file yet.
-        guard !hasName, let directory else { return }
-        loseDocument(of: node, called: NameChange(outOfBand: name, in: directory), under: nil)
+        engine.noteMove(of: pendingSave.document, move, by: party)
+        let (name, parent, _) = node.location
+        guard let parent, takeBack(item, from: node, called: name, in: parent, by: { .nobody }),
+            documents.awaiting(name, in: parent) == item
+        else { return }
+        engine.noteLoss(of: item, at: places.place(name, in: parent), by: party)
     }
 
     /// Ends a pending save of a document that is not tracked, because the supposed save was a move or a deletion. If
@@ -234,11 +267,10 @@ final class DocumentIdentity: Sendable {
     func loseDocument(of node: Node, called change: NameChange, under claim: ClaimID?) {
         let document = node.item
         events.noteDeletion(of: node, change, under: claim)
-        guard documents.isTracked(document) else { return }
-        documents.vacate(document, awaiting: change.name, in: change.directory)
-        let orphan = context.makeItem()
-        engine.vacate(document, orphan: orphan)
-        nodes.renumber(node, as: orphan)
+        guard documents.vacate(document, at: node, awaiting: change.name, in: change.directory) else {
+            return
+        }
+        detach(document, from: node)
     }
 
     /// Sets the name of a node after its file was renamed.
@@ -263,9 +295,7 @@ final class DocumentIdentity: Sendable {
     func part(_ file: Node, from name: NameBytes, in directory: Node) {
         let document = file.item
         removeName(file, name, in: directory, wasLast: false)
-        documents.vacate(document, awaiting: name, in: directory)
-        let orphan = context.makeItem()
-        engine.vacate(document, orphan: orphan)
-        nodes.renumber(file, as: orphan)
+        documents.vacate(document, at: file, awaiting: name, in: directory)
+        detach(document, from: file)
     }
 }

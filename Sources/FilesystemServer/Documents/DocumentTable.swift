@@ -9,7 +9,7 @@ import Synchronization
 /// Invariants:
 /// - I1. `files[i]` has the item `i`, and is no alias. A document has at most one file in this table.
 /// - I2. A tracked file that waits for a name is in `awaited` under this name.
-/// - I3. A file of a look-up is given to a waiting document only under a valid look; see ``AwaitedNames``.
+/// - I3. A look-up gives a file to a waiting document only with a valid look; see ``AwaitedNames``.
 /// - I4. Each node from a tracked file's place up to the root is held by one look-up. So the node stays when the kernel forgets
 ///   its inode.
 ///
@@ -136,13 +136,19 @@ package final class DocumentTable: Sendable {
         return state.withLock { Array($0.files.values) }.map(\.location)
     }
 
-    /// Notes that a document has lost its file, and waits for another file with its name.
-    func vacate(_ item: ItemID, awaiting name: NameBytes, in directory: Node, former: Node? = nil) {
-        guard !isEmpty else { return }
-        change { state, released in
-            guard let file = state.files[item] else { return }
-            state.awaited.noteLoss()
+    /// Notes that a document has lost the file of `node`, and waits for another file with its name. Returns false if the document
+    /// is not tracked, or is not at the node.
+    @discardableResult
+    func vacate(
+        _ item: ItemID, at node: Node, awaiting name: NameBytes, in directory: Node, former: Node? = nil
+    ) -> Bool {
+        guard !isEmpty else { return false }
+        return change { state, released in
+            guard let file = state.files[item], case .node(let known) = file.location, known === node else {
+                return false
+            }
             released += move(file, to: .names([name], in: directory, former: former), in: &state)
+            return true
         }
     }
 
@@ -159,8 +165,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A look at a name before the status of its file is read. Nil if no document waits for the name, or for a file in a
-    /// directory with this name.
+    /// A look at a name before the status of its file is read; nil if no document waits for the name.
     func look(at name: NameBytes, in directory: Node) -> AwaitedLook? {
         guard !awaitsNothing else { return nil }
         return state.withLock { $0.awaited.look(at: EntryName(name, in: directory)) }
@@ -208,7 +213,6 @@ package final class DocumentTable: Sendable {
     func noteDirectoryLost(_ directory: Node, called name: NameBytes, in parent: Node) {
         guard !awaitsNothing else { return }
         change { state, released in
-            state.awaited.noteLoss()
             for file in state.awaited.all {
                 guard case .names(let names, let place, let former) = file.location,
                     place === directory
@@ -219,7 +223,7 @@ package final class DocumentTable: Sendable {
     }
 
     /// Notes that a directory was found or made. Some documents waited for this directory. They now wait for the next name on
-    /// their path, which is in the directory. Returns these next names; nil if the look is no longer valid.
+    /// their path, which is in the directory. Returns these next names; nil if the look is not valid.
     func noteDirectoryFound(
         _ directory: Node, called name: NameBytes, in parent: Node, since look: AwaitedLook?
     ) -> Set<NameBytes>? {
@@ -345,6 +349,6 @@ enum FillResult {
     case filled(ItemID)
     /// No document waits for a file with the name.
     case notAwaited
-    /// A name was lost since the look-up looked at the name. The look-up must read the name again.
+    /// The look of the look-up is not valid any more. The look-up must read the name again.
     case outdated
 }

@@ -76,11 +76,6 @@ extension Node {
         return try name.withName { (name) throws(Errno) in try directory.descriptor.cachedStatus(of: name) }
     }
 
-    /// Whether a name in the directory leads to a file now. False if the status of the name cannot be read.
-    func holds(_ file: Node, as name: NameBytes) -> Bool {
-        do throws(Errno) { return FileKey(try cachedStatus(of: name)) == file.key } catch { return false }
-    }
-
     /// The path from the source's root to this name in the directory.
     func path(of name: NameBytes) -> [UInt8] {
         isRoot ? name.bytes : path + [UInt8(ascii: "/")] + name.bytes

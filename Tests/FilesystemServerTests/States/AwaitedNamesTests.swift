@@ -21,21 +21,28 @@ import Testing
     @Test("A look-up may not give a document a file that has lost its name after the look")
     func aLookIsInvalidAfterALoss() throws {
         var names = Names()
-        let (document, other) = (Document(), Document())
+        let document = Document()
         names.insert(document, at: "notes")
         let look = try #require(names.look(at: "notes"))
         #expect(names.isValid(look))
         // Another program makes a file under the name and removes the file again. The document waits as before.
         names.remove(document, at: "notes")
-        names.noteLoss()
+        #expect(!names.isValid(look))
         names.insert(document, at: "notes")
         #expect(!names.isValid(look))
-        // The loss of another name makes the look-up read the name again, too.
-        let again = try #require(names.look(at: "notes"))
-        #expect(names.isValid(again))
-        names.noteLoss()
+        #expect(names.isValid(try #require(names.look(at: "notes"))))
+    }
+
+    @Test("A look stays valid while other names are lost, and while another waiter ends its wait")
+    func otherNamesLeaveALookValid() throws {
+        var names = Names()
+        let (document, other) = (Document(), Document())
+        names.insert(document, at: "notes")
+        names.insert(other, at: "notes")
+        let look = try #require(names.look(at: "notes"))
         names.insert(other, at: "other")
-        #expect(!names.isValid(again))
+        names.remove(other, at: "notes")
+        #expect(names.isValid(look))
     }
 
     @Test("The documents that wait for one name are in the order in which they began to wait")

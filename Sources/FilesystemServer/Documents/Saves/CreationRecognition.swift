@@ -36,7 +36,10 @@ extension SaveLifecycle {
             let isAwaited = identity.fillAwaited(name, in: directory, with: node, by: party)
             return CreationOutcome(fill: fill, isDocument: isAwaited)
         }
-        let isDocument = identity.fillName(of: fill, with: node)
+        // If the pending save is not of the document that waits for this name, that document gets the file.
+        let isDocument =
+            identity.fillName(of: fill, with: node)
+            || identity.fillAwaited(name, in: directory, with: node, by: party)
         if case .save = fill { return CreationOutcome(fill: fill, isDocument: isDocument, isSave: true) }
         return CreationOutcome(fill: fill, isDocument: isDocument, isSave: isDocument)
     }

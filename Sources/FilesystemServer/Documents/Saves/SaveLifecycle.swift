@@ -73,7 +73,8 @@ final class SaveLifecycle: Sendable {
                 claim, .pendingSave,
                 ClaimRequest.Part(document, .write(.updating), at: places.place(in: directory))), by: subject)
         engine.identify(claim, as: subject.identify())
-        documents.vacate(document, awaiting: name, in: directory, former: isGone ? nil : node)
+        documents.vacate(
+            document, at: node, awaiting: name, in: directory, former: isGone ? nil : node)
         let orphan = context.makeItem()
         engine.vacate(document, orphan: orphan)
         nodes.renumber(node, as: orphan)

@@ -124,8 +124,8 @@ final class DocumentRename: Sendable {
         let isDocument: Bool
         if isTakenBack {
             isDocument = true
-        } else if let fill, fill.pendingSave.evidence != .move {
-            isDocument = identity.fillName(of: fill, with: node)
+        } else if let fill, fill.pendingSave.evidence != .move, identity.fillName(of: fill, with: node) {
+            isDocument = true
         } else {
             // If the waiting document has no presenter, no event of a change is needed: the event of the move is
             // enough.
