@@ -141,7 +141,7 @@ final class Lookup: Sendable {
         if let file { _ = node.cache(file) }
         correctName(of: node, foundAs: name, in: directory, status)
         if !documents.awaitsNothing { identity.foundAwaited(node, as: name, in: directory) }
-        let thread = retries.isEmpty ? 0 : reply.caller.thread
+        let thread = retries.isEmpty && expectedRetries.expectsNone ? 0 : reply.caller.thread
         answer(node, status, attributes: attributeReplies.validity(of: node, to: thread), reply: reply)
     }
 

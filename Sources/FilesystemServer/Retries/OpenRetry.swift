@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
+import Glibc
 import LinuxSystem
 
 /// Opens that a thread is expected to send again: after an interrupt, or after the answer ESTALE.
@@ -44,6 +45,17 @@ extension RetryCoordinator {
         if !saves.isOpen(pendingSave) {
             completeLookupWait(serial, by: thread, in: directory)
         }
+    }
+
+    /// Whether the kernel may not cache the attributes of a directory that a look-up of this thread has found.
+    ///
+    /// The thread is retrying the open of a file in the directory. With cached attributes, the kernel would not send the GETATTR
+    /// of ``awaitSave(forRetryOf:to:)``.
+    func mustAskForAttributes(of directory: Node, _ thread: Int32) -> Bool {
+        guard directory.kind == S_IFDIR, let open = expectedRetries[thread], open.isRetry else {
+            return false
+        }
+        return open.handle.node.parent === directory
     }
 
     func giveUp(_ open: PendingOpen) {

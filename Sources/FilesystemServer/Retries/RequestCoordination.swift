@@ -23,6 +23,8 @@ extension RetryCoordinator {
     /// name within microseconds.
     private static let longestDelay = TimeSpan.milliseconds(500)
     private static let interval = TimeSpan.milliseconds(1)
+    /// How long a step waits at most while the kernel holds a lock for its request.
+    private static let longestMoment = TimeSpan.milliseconds(20)
 
     /// If the present request is the retry of an earlier request of its thread, returns that earlier request.
     func takeRetriedRequest(_ kind: ClaimedRequest.Kind, by caller: Caller) -> ClaimedRequest? {
@@ -115,8 +117,33 @@ extension RetryCoordinator {
     /// Continues a retried request. If its claim is not granted yet, waits briefly, while the kernel holds a lock for
     /// the request.
     private func resume(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step) {
-        if let grant = claim(request) { return step(request, grant, reply) }
+        if let grant = claim(request) { return stepBehindLookups(request, grant, reply: reply, then: step) }
         waitUnderLock(request, reply: reply, then: step)
+    }
+
+    /// Carries out a retried request when no thread is about to look up the name that the request takes away.
+    ///
+    /// Since the name was last checked, an open may have found out that its file was replaced. The kernel knows the name, so the
+    /// retry of the open needs no lock on the directory. The request holds this lock, so it waits only for a moment.
+    private func stepBehindLookups(
+        _ request: ClaimedRequest, _ grant: Grant, reply: consuming Reply, then step: @escaping Step
+    ) {
+        guard isNameAwaited(request) else { return step(request, grant, reply) }
+        engine.counters.parkedUnderLock.count()
+        let parked = Parked(reply)
+        pollName(request, until: Engine.now + Self.longestMoment) { [self] in
+            guard let reply = parked.take() else { return }
+            context.resumeRequest(request.directory, reply, mayBlock: true) { step(request, grant, $0) }
+        }
+    }
+
+    private func pollName(
+        _ request: ClaimedRequest, until end: Instant, then next: @escaping @Sendable () -> Void
+    ) {
+        guard isNameAwaited(request), Engine.now < end else { return next() }
+        engine.timers.schedule(at: (Engine.now + Self.interval).nanoseconds) { [self] in
+            pollName(request, until: end, then: next)
+        }
     }
 
     private func claimUnderLock(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step)

@@ -39,7 +39,8 @@ final class AttributeReplies: Sendable {
 
     /// Returns how long the kernel may cache the attributes of a node that are sent to this thread.
     func validity(of node: Node, to thread: Int32) -> Validity {
-        shownAttributes.cappedValidity(
+        if coordinator.mustAskForAttributes(of: node, thread) { return .none }
+        return shownAttributes.cappedValidity(
             node, retries.validity(attributeValidity(of: node), to: thread, about: node.id))
     }
 
